@@ -869,7 +869,7 @@ test("coordinates become cells of a grid, as in Python", () => {
 
 test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records", "grid", "sets", "key-numbers", "bit strings", "short text"]);
-  assert.deepEqual(KINDS.protocols.slice(-17), [
+  assert.deepEqual(KINDS.protocols.slice(-18), [
     "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Stratified", "PrivateStrata", "Moments", "Queries", "Ranges", "Rectangles", "Places", "Discovery", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
   ]);
 });
