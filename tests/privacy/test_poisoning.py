@@ -159,7 +159,7 @@ def test_honest_reports_raise_no_alarm_and_forged_ones_do():
     assert not inspect(protocol, honest).alarm
     found = inspect(protocol, np.vstack([honest, np.asarray(forge(protocol, [8, 9], 400, "selected", bits))]))
     assert found.pairs < 1e-6
-    assert set(found.groups) == {"8", "9"}
+    assert {"8", "9"} <= set(found.groups)
     hashed = OLH(16, epsilon=1)
     reports = np.asarray(hashed.privatize([0, 1, 2, 3] * 2000, bits))
     assert not inspect(hashed, reports).alarm
@@ -176,7 +176,9 @@ def test_defences_have_the_power_that_the_docs_state():
     none, maximal, single = table["none"], table["maximal"], table["single"]
     assert max(none.misfit, none.pairs, none.agreement) <= 0.02
     assert maximal.agreement == 1.0
-    assert maximal.pairs > 0.5
+    assert maximal.pairs > 0.9
     assert max(single.misfit, single.pairs, single.agreement) <= 0.05, "whoever knows the tests gets around them"
-    assert min(row.covered for row in table.values()) >= 0.95
+    assert min(row.covered for row in table.values()) >= 0.93
     assert maximal.plain < 0.5
+    for row in table.values():
+        print(row)

@@ -8,7 +8,7 @@ Weight     the figures are means over the reports of what each report says, its 
            (w - v) / n: m of them by m / n (w - v), whatever the honest ones say. w is read off the estimator itself, by
            adding the report to a tally
 Defences   implausible reports are refused (`protocol.plausible`); the tally is tested against every population
-           (`misfit`); reports that support two answers together more often than each alone explains; reports that
+           (`misfit`); reports that support answers together more often than each alone explains; reports that
            agree too well, byte for byte; consistent shares; and intervals that hold for the honest reports alone,
            `estimate.robust(m)`, the only one that no forger gets around
 Source     Cao, Jia and Gong 2021 (the first three attacks, pairs of answers, normalization); Cheu, Smith and Ullman
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from deniable.errors import MismatchError, NumberError
 from deniable.protocols import Protocol, Reports, Tally
 from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.frequency.unary import UnaryProtocol
 from deniable.protocols.groups import Groups
 from deniable.randomness import Bits, Simulation, source_of
 from deniable.results import Estimate, Floats
@@ -41,6 +42,8 @@ _TRIES = 64
 """Honest reports, of which a forger selects one."""
 _CROWD = 4096
 """Honest reports of a tally to which a forged report is added to weigh it."""
+_GROUPED = 8
+"""Answers of a group that is tested for being supported together."""
 _PAIRED = 512
 """Answers of which pairs are looked at: the best supported ones."""
 
@@ -237,11 +240,11 @@ class Inspection(NamedTuple):
     misfit: float
     """Of the tally, against every population."""
     pairs: float
-    """Of reports that support two answers together; 1 where reports support no answers."""
+    """Of reports that support several answers together; 1 where reports support no answers."""
     agreement: float
     """Of reports that are the same, byte for byte; 1 where that says nothing."""
     groups: tuple[str, ...] = ()
-    """The pair of answers that is supported together too often, where one is."""
+    """The answers that are supported together too often, where some are."""
 
     @property
     def alarm(self) -> bool:
@@ -285,7 +288,8 @@ def _pairs(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, tuple[st
     """Of the pair of answers that is supported together most, given how often each is supported alone.
 
     Whatever a person answered, the product of the two supports, each less q, is a known constant on average, zero for
-    bits and linear hashes: so its sum is tested against every population, by Bernstein's inequality.
+    bits and linear hashes: so its sum is tested against every population, by Bernstein's inequality. Where all bits are
+    independent, so are the products of different pairs: then groups are tested as well, which grow from that pair.
     """
     from deniable.protocols.ranges.cells import law_of  # loads a family of protocols
 
@@ -300,18 +304,28 @@ def _pairs(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, tuple[st
         beyond = protocol.support(rows[start : start + (1 << 14)])[:, best] - np.float32(q)
         together += beyond.T @ beyond
     np.fill_diagonal(together, -np.inf)
-    place = int(np.argmax(together))
     squares = []
     for first, both in ((p, law.mixed + p * q), (q, law.pair + q * q)):
         one, none = first + q - 2 * both, 1 - first - q + both
         squares.append(both * (1 - q) ** 4 + one * (q * (1 - q)) ** 2 + none * q**4)
-    excess = float(together.flat[place]) - n * max(law.mixed, law.pair)
-    if excess <= 0:
-        return 1.0, ()
-    exponent = excess**2 / (2 * (n * max(squares) + (1 - q) ** 2 * excess / 3))
-    found = min(1.0, size * (size - 1) / 2 * math.exp(-exponent))
-    labels = tuple(str(protocol.domain.labels[int(best[one])]) for one in divmod(place, best.size))
-    return found, labels if found < SUSPICIOUS else ()
+    chosen = [int(place) for place in divmod(int(np.argmax(together)), best.size)]
+    excess = float(together[chosen[0], chosen[1]])
+    most = min(_GROUPED, best.size) if isinstance(protocol, UnaryProtocol) else 2
+    least: tuple[float, list[int]] = 1.0, []
+    while True:
+        pairs = math.comb(len(chosen), 2)
+        beyond_mean = excess - pairs * n * max(law.mixed, law.pair)
+        if beyond_mean > 0:
+            spread = pairs * n * max(squares) + pairs * (1 - q) ** 2 * beyond_mean / 3
+            tests = math.log(math.comb(size, len(chosen))) + math.log(most - 1)
+            least = min(least, (math.exp(min(0.0, tests - beyond_mean**2 / (2 * spread))), list(chosen)))
+        if len(chosen) >= most:
+            break
+        added = together[chosen].sum(axis=0)
+        chosen.append(int(np.argmax(added)))
+        excess += float(added[chosen[-1]])
+    labels = tuple(str(protocol.domain.labels[int(best[one])]) for one in sorted(least[1]))
+    return least[0], labels if least[0] < SUSPICIOUS else ()
 
 
 def _agreement(protocol: Protocol, rows: NDArray[np.uint8]) -> float:
@@ -341,7 +355,7 @@ class Defended(NamedTuple):
     kept: float
     """The part of the gain that is left in consistent shares, of the reports that were not refused."""
     covered: float
-    """How often the interval of `robust` holds the honest share of the favoured answer that was raised most."""
+    """How often the interval of `robust` holds the true share of the first favoured answer."""
     plain: float
     """The same of the interval without it."""
 
@@ -371,7 +385,7 @@ def defences(
             left = protocol.estimate(protocol.tally(everything[protocol.plausible(everything)]))
             raised = float((all_of.frequencies - truth)[places].sum())
             after = float((left.consistent().frequencies - truth)[places].sum())
-            target = places[int(np.argmax(all_of.frequencies[places] - truth[places]))]
+            target = places[0]
             ends = [one.interval(population=True)[target] for one in (all_of.robust(fakes), all_of)]
             inside = [bool(low <= truth[target] <= high) for low, high in ends]
             alarms = [one < SUSPICIOUS for one in (seen.misfit, seen.pairs, seen.agreement)]

@@ -162,7 +162,7 @@ class Cuts(Groups):
     sizes   how many nodes each of them has
     _told   what a device tells about the cut that was chosen and the node in it, two sentences
     _typical  the standard error of the share that stands for all others
-    _moves  of shares that stand for all others, with n people: how far one report moves them, and how far up
+    _moves  of shares that stand for all others, with n people: how far one report can raise and lower them
     """
 
     cut: ClassVar[str]
@@ -214,8 +214,8 @@ class Cuts(Groups):
     @cached_property
     def _forged(self) -> tuple[float, float]:
         """What one report does to a share at most, times n: how far it raises it, and between the two extremes."""
-        most, down = self._moves(FORGED_AMONG)
-        return FORGED_AMONG * float(down.max()), FORGED_AMONG * float(most.max())
+        down, up = self._moves(FORGED_AMONG)
+        return FORGED_AMONG * float(down.max()), FORGED_AMONG * float((down + up).max())
 
     @property
     def leverage(self) -> float:
@@ -279,7 +279,7 @@ def law_of(protocol: Any) -> Law:
     if size > 2:
         ways = (size - 1) * (size - 2)
         pair = p * Fraction((kept - 1) * (kept - 2), ways) + (1 - p) * Fraction(kept * (kept - 1), ways) - q * q
-    return Law(own, other, float(pair), float(mixed), gap, float(q))
+    return Law(own, other, float(pair), float(mixed), gap, float(q), kept)
 
 
 @lru_cache(maxsize=1024)

@@ -301,7 +301,8 @@ class Grids:
             everything += covariance_of(level, square, spread, total**2, 2 * total * mean, mean**2)
             size = np.abs(weights).sum(axis=1)
             most = np.maximum(most, size / (level.law.gap * max(1, level.people)))
-            moved = np.maximum(moved, level.law.moved(total, size, weights @ shares) / max(1, level.people))
+            ends_of = weights.min(axis=1), weights.max(axis=1)
+            moved = np.maximum(moved, level.law.moved(total, size, weights @ shares, ends_of) / max(1, level.people))
         return np.stack([value, everything, most, *moved])
 
 

@@ -234,7 +234,7 @@ class Ranges(Cuts):
 
     def _moves(self, n: int) -> tuple[Floats, Floats]:
         found = typical_range(self._even(n), self.cells)
-        return found.most, found.down
+        return found.down, found.up
 
     serves: ClassVar[tuple[str, ...]] = ("distribution",)
 

@@ -266,8 +266,8 @@ class Rectangles(Cuts):
         random = np.random.default_rng(1)
         sides = [np.sort(random.integers(0, axis.cells + 1, size=(_SAMPLE, 2)), axis=1) for axis in self.layout.axes]
         known, _ = self.layout.around(np.hstack(sides).astype(float))
-        _, _, most, down, _ = EvenGrids(self.layout, self._evenly(n)).read(known)
-        return most, down
+        _, _, _, down, up = EvenGrids(self.layout, self._evenly(n)).read(known)
+        return down, up
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact rectangles are, and which ones."""

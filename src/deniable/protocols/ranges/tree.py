@@ -56,10 +56,19 @@ class Law(NamedTuple):
     other_rate: float
     """q."""
 
-    def moved(self, total: Floats, size: Floats, mean: Floats) -> Floats:
-        """How far one report can lower and raise a weighted sum of shares: of the weights, the sum, the sum of their
-        sizes, and the sum with the shares. Exact where a report can support any nodes together."""
+    kept: int | None = None
+    """How many nodes a report supports, where that is always the same number."""
+
+    def moved(self, total: Floats, size: Floats, mean: Floats, ends: tuple[Floats, Floats]) -> Floats:
+        """How far one report can lower and raise a weighted sum of shares.
+
+        Of the weights: the sum, the sum of their sizes, that with the shares, the smallest and the largest. Exact where
+        a report supports one node, or any nodes together; else at most so far.
+        """
         above, below = (size + total) / 2, (size - total) / 2
+        if self.kept is not None:
+            above = np.minimum(above, self.kept * np.maximum(ends[1], 0.0))
+            below = np.minimum(below, self.kept * np.maximum(-ends[0], 0.0))
         down = (above - self.other_rate * total) / self.gap - mean
         found: Floats = np.stack([down, (below + self.other_rate * total) / self.gap + mean])
         return found
@@ -199,7 +208,7 @@ class Tree:
         part = np.repeat(((end - begin) / self.leaves)[:, None], 2, axis=1)
         total, square, mean, spread, size = np.zeros((5, begin.size))
         everything, most = np.zeros((2, begin.size))
-        moved = np.zeros((2, begin.size))
+        moved, smallest, largest = np.zeros((2, begin.size)), np.zeros(begin.size), np.zeros(begin.size)
         for place, (fanout, level) in enumerate(zip(self.fanouts, self.levels, strict=True)):
             span, weight = self._spans[place], self.weights[place]
             family = ends // (span * fanout)
@@ -226,8 +235,14 @@ class Tree:
             crossed = 2 * sums[0] * sums[2]
             everything += covariance_of(level, sums[1], sums[3], sums[0] ** 2, crossed, sums[2] ** 2)
             most = np.maximum(most, sums[4] / (level.law.gap * max(1, level.people)))
-            moved = np.maximum(moved, level.law.moved(sums[0], sums[4], sums[2]) / max(1, level.people))
+            ends_of = (
+                weight * np.minimum(smallest, (once * own).min(axis=(1, 2))),
+                weight * np.maximum(largest, (once * own).max(axis=(1, 2))),
+            )
+            moved = np.maximum(moved, level.law.moved(sums[0], sums[4], sums[2], ends_of) / max(1, level.people))
             left_over = 1 - weight
+            smallest = left_over * np.minimum(smallest, (off * own).min(axis=(1, 2)))
+            largest = left_over * np.maximum(largest, (off * own).max(axis=(1, 2)))
             powers = (left_over, left_over**2, left_over, left_over**2, left_over)
             beyond = zip(powers, rest, added(off), strict=True)
             total, square, mean, spread, size = (power * (old + new) for power, old, new in beyond)
@@ -297,7 +312,8 @@ def covariance_of(
 def _moved(level: Level, weights: Floats, shares: Floats) -> Floats:
     """How far one report can move such a sum, and how far it can lower and raise it, at most."""
     total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
-    moved = level.law.moved(total, size, weights @ (level.shares if level.people else shares))
+    ends = weights.min(axis=1), weights.max(axis=1)
+    moved = level.law.moved(total, size, weights @ (level.shares if level.people else shares), ends)
     found: Floats = np.concatenate([size / level.law.gap, moved[0], moved[1]]) / max(1, level.people)
     return found
 
