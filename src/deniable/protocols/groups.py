@@ -44,6 +44,9 @@ _ROWS = 1 << 18
 """Rows that are taken apart at once: so many that no group's part is short, which would cost more than the cache."""
 
 
+_FEW_FORMS = 64
+"""Reports that a forger tries all of."""
+
 _FEW_BYTES, _FEW_GROUPS = 8, 8
 _WAYS = 1 << 12
 """Ways in which several people fall to groups, that are listed."""
@@ -405,9 +408,11 @@ class Groups(Protocol):
 
     def forgeries(self, answers: Any) -> Bytes:
         """A forger chooses the group: what it would send in each of them."""
-        found = []
+        if self.report_forms <= _FEW_FORMS:
+            return super().forgeries(answers)
+        found, ready = [], self._ready(answers)
         for place, (_, protocol) in enumerate(self.groups):
-            own = protocol.forgeries(self.project_many(answers, place, np.arange(len(answers))))
+            own = protocol.forgeries(self.project_many(ready, place, np.arange(len(answers))))
             found += [self._packed(place, row.tobytes()) for row in own]
         return np.array([list(row) for row in found], dtype=np.uint8)
 
