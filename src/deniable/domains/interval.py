@@ -79,11 +79,14 @@ class Interval(Domain):
         if array.dtype.kind not in "iuf":
             raise DomainError(f"an answer to this question is a number, not a {array.dtype.name} value")
         numbers = array.astype(np.float64)
-        if np.isnan(numbers).any():
+        if not numbers.size:
+            return numbers
+        (low, high), least, most = self.ends, float(numbers.min()), float(numbers.max())
+        if math.isnan(least):
             raise absent(int(np.argmax(np.isnan(numbers))))
-        if np.isinf(numbers).any():
+        if math.isinf(least) or math.isinf(most):
             raise DomainError(f"value {int(np.argmax(np.isinf(numbers)))} is not a finite number")
-        return np.clip(numbers, *self.ends)
+        return numbers if low <= least and most <= high else np.clip(numbers, low, high)
 
     def encode_one(self, value: Any) -> float:
         number = value if type(value) is float else self._number(value, 0)

@@ -308,14 +308,19 @@ class Integers(ListedDomain):
             array = self._numbers(array)
         if array.dtype.kind not in "iuf":
             raise DomainError(f"an answer to this question is a whole number, not a {array.dtype.name} value")
-        outside = (array < self.low) | (array > self.high)
         if array.dtype.kind == "f":
             if np.isnan(array).any():
                 raise absent(int(np.argmax(np.isnan(array))))
-            outside |= array != np.floor(array)
-        if outside.any():
+            outside = (array < self.low) | (array > self.high) | (array != np.floor(array))
+            if outside.any():
+                raise DomainError(f"value {int(np.argmax(outside))} is not one of {self}")
+        elif array.size and (int(array.min()) < self.low or int(array.max()) > self.high):
+            outside = (array < self.low) | (array > self.high)
             raise DomainError(f"value {int(np.argmax(outside))} is not one of {self}")
-        return array.astype(np.int64) - self.low
+        encoded = array.astype(np.int64)
+        if self.low:
+            encoded -= self.low
+        return encoded
 
     def encode_one(self, value: Any) -> int:
         if type(value) is int and self.low <= value <= self.high:

@@ -153,8 +153,10 @@ def _unpacked(reports: Bytes) -> Counts:
 
 
 # Large enough that the last few rows to be topped up do not cost a call each, small enough for the cache.
-_BLOCK_BYTES, _BLOCK_ROWS = 1 << 23, 1 << 16
+_BLOCK_BYTES, _BLOCK_ROWS = 1 << 22, 1 << 16
 _RATE_BITS = 4
+_LEFT = 0.85
+"""The part of the rows that still lack members, below which the others are left out."""
 
 
 def random_subset(bits: Bits, size: int, count: int) -> list[int]:
@@ -239,16 +241,21 @@ def _top_up(bits: Bits, size: int, rows: Bytes, missing: NDArray[np.int64]) -> N
     """Add uniform new members to each row until none is missing."""
     flat, width = rows.reshape(-1), rows.shape[1]
     needy = np.flatnonzero(missing)
-    lack = missing[needy]
-    while needy.size:
-        drawn = bits.integers(size, needy.size)
-        where = needy * width + (drawn >> 3)
-        mask = np.uint8(1) << (drawn & 7).astype(np.uint8)
-        old = flat[where]
-        flat[where] = old | mask
-        lack -= (old & mask) == 0
-        if not lack.all():
-            needy, lack = needy[lack > 0], lack[lack > 0]
+    starts, lack = needy * width, missing[needy].astype(np.int32)
+    while starts.size:
+        where = bits.integers(size, starts.size)
+        new = np.uint8(1) << (where & 7).astype(np.uint8)
+        where >>= 3
+        where += starts
+        old = flat.take(where)
+        new &= ~old
+        new *= lack > 0  # rows that are full stay for a while: to leave them out costs as much as to go on
+        old |= new
+        flat[where] = old
+        lack -= new > 0
+        if np.count_nonzero(lack) <= _LEFT * lack.size:
+            rest = np.flatnonzero(lack)
+            starts, lack = starts.take(rest), lack.take(rest)
 
 
 def _set(rows: Bytes, which: Positions, places: Positions) -> None:
