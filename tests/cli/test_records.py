@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -204,7 +205,18 @@ def test_tables_of_pairs_from_draft_to_synthetic_records(run, tmp_path, monkeypa
     made = run("synthesize", *both, "--records", "500", "-o", "people.csv", "--seed", "1", "--json").json
     assert {row["columns"] for row in made["keeps"]} == set(by_pair)
     assert Path("people.csv").read_text().count("\n") == 501
+    drawn = [line.split(",") for line in Path("people.csv").read_text().replace('"', "").splitlines()]
+    assert all(18 <= int(age) <= 77 for _, age, _ in drawn[1:]), "numbers, drawn within their cells"
+    assert len({age for _, age, _ in drawn[1:]}) > 4
     assert "keep nothing that is only in more columns" in run("synthesize", *both, "-o", "people.parquet").out
+    assert "not how wrong it is" in run("marginals", *both, "--columns", "smoke", "--model", "shrink").out
+    compared = ("synthesize", *both, "-o", "more.csv", "--seed", "1", "--compare", "answers.csv", "--target", "smoke")
+    if importlib.util.find_spec("sklearn") is None:
+        assert "deniable[learn]" in run(*compared, code=2).err
+    else:
+        judged = run(*compared, "--json").json["learns"]
+        assert judged["guess"] == 0.5 < 0.9 < judged["synthetic"] <= judged["raw"] <= 1
+    assert "give both" in run(*compared[:-2], code=2).err
     for wrong in (
         ("marginals", *both, "--columns", "age,bread"),
         ("marginals", *both, "--columns", "age", "--given", "smoke"),

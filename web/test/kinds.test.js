@@ -867,6 +867,14 @@ test("coordinates become cells of a grid, as in Python", () => {
   assert.throws(() => cellIn({ ...berlin, north: 52 }, [20, 24], 52.5, 13.4), { name: "DeniableError" });
 });
 
+test("a column of a record may have a title, which people read instead of its name", () => {
+  const titled = (...titles) => ({ kind: "records", columns: [{ name: "x", domain: hours }, { name: "y", domain: hours }].map((column, i) => (titles[i] === undefined ? column : { ...column, title: titles[i] })) });
+  const ask = (domain) => loadProtocol({ ...head, protocol: "Attributes", domain, epsilon: "1", groups: [0, 1].map(() => ({ weight: 1, protocol: { ...head, protocol: "OneBitMean", domain: hours, epsilon: "1" } })) });
+  assert.deepEqual(ask(titled("How long?", "And then?")).domain.columns.map(({ title }) => title), ["How long?", "And then?"]);
+  assert.deepEqual(ask(titled()).domain.columns.map(({ title }) => title), ["x", "y"]);
+  for (const wrong of [titled("How long?"), titled("", "b"), titled(1, 2)]) assert.throws(() => ask(wrong), refused("spec", /title/));
+});
+
 test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records", "grid", "sets", "key-numbers", "bit strings", "short text"]);
   assert.deepEqual(KINDS.protocols.slice(-18), [

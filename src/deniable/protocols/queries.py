@@ -57,8 +57,8 @@ LARGEST = 32
 """Coefficients lie between this and its negative."""
 MOST_QUERIES, MOST_FEATURES, MOST_FACTORS = 1 << 12, 64, 8
 LINKS = ("linear", "logistic", "slope")
-_FIRST, _LATER = (1, 1), (3, 1)
-"""How many people gradient and curvature get, against each other: at first, and near the solution."""
+_EVEN, _LATER = (1, 1), (3, 1)
+"""How many people gradient and curvature get, against each other: at first and where it changes, and later."""
 _SPREADS = 3
 _SHOWN = 12
 _WHOLE, _POSITIVE = Interval(-1, 1), Interval(0, 1)
@@ -557,7 +557,8 @@ class Queries(Groups):
         for own in (_WHOLE, _POSITIVE):
             laws.setdefault(own, laws[_WHOLE])
         made = type(self).__new__(type(self))
-        wanted = _regression(self.domain, self._explained, self.regress.link, form, bound, _LATER)
+        shares = _LATER if self.regress.link == "linear" else _EVEN
+        wanted = _regression(self.domain, self._explained, self.regress.link, form, bound, shares)
         made._fill(self.domain, wanted, laws, self.epsilon)  # type: ignore[arg-type]
         return made
 
@@ -788,7 +789,7 @@ def _regression(
     link: str,
     form: tuple[int, ...] | None = None,
     bound: Fraction = Fraction(1),
-    shares: tuple[int, int] = _FIRST,
+    shares: tuple[int, int] = _EVEN,
 ) -> _Wanted:
     """Gradient and curvature of a regression at the coefficients of a form; if linear, the squared residual, too."""
     explaining = _regressors(domain, target)

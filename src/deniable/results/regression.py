@@ -9,7 +9,8 @@ Estimate   the coefficients where sum_r w_r (g_r - M_r (theta - at_r)) vanishes;
            far away, counts only where it is the only one. One batch is one step of Newton's method
 Error      by the delta method: J^-1 Var(sum_r w_r (g_r - M_r (theta - at_r))) J^-1, where J is the weighted curvature.
            Reports vary by noise and by who was asked, so that errors are about the population
-Unknown    where the noise of the curvature could make it singular, nothing is estimated, and a note says so
+Unknown    where the smallest eigenvalue of the curvature is less than 4 times its own standard error, nothing is
+           estimated, and a note says so
 Units      coefficients are per unit of a column, in the unit of the target or in log odds
 Source     Newton-Raphson; one-step estimators: Le Cam 1956; over disjoint batches: Smith, Thakurta and Upadhyay 2017
 """
@@ -27,8 +28,8 @@ from deniable.errors import LabelError, ShapeError
 from deniable.results.base import NOTHING, Floats, Result, Rows, quantile
 from deniable.results.significance import Measured
 
-_SURE = 2.0
-"""How many times the usual largest eigenvalue of its noise the smallest one of the curvature must be."""
+_SURE = 4.0
+"""How many times its own standard error the smallest eigenvalue of the curvature must be."""
 
 
 class Entry(NamedTuple):
@@ -100,8 +101,12 @@ def solved(batches: Sequence[Batch], link: str) -> tuple[Floats, Floats] | None:
     matrices = [np.tensordot(row, [one.matrix for one in known], 1) for row in parts]
     curvature = np.tensordot(weights, matrices, 1)
     total = np.array(weights) @ parts
-    noise = sum(share**2 * _mean_variance(one) for share, one in zip(total, known, strict=True))
-    if float(np.linalg.eigvalsh(curvature)[0]) <= _SURE * math.sqrt(size * noise):
+    least, directions = np.linalg.eigh(curvature)
+    weakest, noise = directions[:, 0], 0.0
+    for share, one in zip(total, known, strict=True):
+        for entry in one.curvature:
+            noise += share**2 * entry.variance * float(weakest @ _pattern(entry, size) @ weakest) ** 2
+    if float(least[0]) <= _SURE * math.sqrt(noise):
         return None
     each = zip(weights, matrices, known, strict=True)
     value = np.linalg.solve(curvature, sum(share * (one.gradient + own @ one.at) for share, own, one in each))
