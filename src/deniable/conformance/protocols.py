@@ -462,7 +462,7 @@ def check_forging(protocol: Protocol) -> None:
         )
 
 
-_HONEST, _FAKES, _FORGERIES, _NO_LEVEL, _OUTSIDE = 4000, 40, 3, 1e-6, 0.15
+_HONEST, _FAKES, _FORGERIES, _NO_LEVEL, _OUTSIDE = 4000, 40, 2, 1e-6, 0.15
 
 
 PROTOCOL_CHECKS = [

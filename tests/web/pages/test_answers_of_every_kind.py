@@ -465,6 +465,9 @@ def test_ranges_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     shown = float(re.findall(r"[\d.]+", panel.locator(".range-share b").inner_text())[0]) / 100
     assert abs(shown - found["ranges"][0]["value"]) < 0.01
     expect(panel).to_contain_text("--range=30..40")
+    panel.locator(".forgery input").fill("20")
+    expect(panel.locator(".forgery output")).to_contain_text("fake, the share of a range could move by up to")
+    expect(panel).to_contain_text("--robust")
     board.click("summary >> text=Compare two ranges")
     board.get_by_role("button", name="Compare", exact=True).click()
     expect(board.locator("[data-compare=age]")).to_contain_text("The distributions differ")
