@@ -358,6 +358,12 @@ class Defended(NamedTuple):
     """How often the interval of `robust` holds the true share of the first favoured answer."""
     plain: float
     """The same of the interval without it."""
+    lost: float
+    """What the defences cost: the share of honest reports that are refused."""
+    error: float
+    """The root mean square error of consistent shares, against that of unbiased ones."""
+    wider: float
+    """How many times as wide intervals of `robust` are, on average."""
 
 
 def defences(
@@ -386,11 +392,14 @@ def defences(
             raised = float((all_of.frequencies - truth)[places].sum())
             after = float((left.consistent().frequencies - truth)[places].sum())
             target = places[0]
-            ends = [one.interval(population=True)[target] for one in (all_of.robust(fakes), all_of)]
-            inside = [bool(low <= truth[target] <= high) for low, high in ends]
+            ends = [one.interval() for one in (all_of.robust(fakes), all_of)]
+            inside = [bool(one[target, 0] <= truth[target] <= one[target, 1]) for one in ends]
+            wider = float(np.mean(np.ptp(ends[0], axis=1) / np.ptp(ends[1], axis=1)))
+            errors = [np.linalg.norm(one.frequencies - truth) for one in (left.consistent(), all_of)]
+            costs = [float((~protocol.plausible(honest)).mean()), float(errors[0] / errors[1]), wider]
             alarms = [one < SUSPICIOUS for one in (seen.misfit, seen.pairs, seen.agreement)]
-            figures.append([raised, float(refused.mean()), *alarms, after, *inside])
-        gained, refused_share, misfit, pairs, agreement, after_all, covered, plain = np.mean(figures, axis=0).tolist()
+            figures.append([raised, float(refused.mean()), *alarms, after, *inside, *costs])
+        gained, *tests, after_all, covered, plain, lost, error, wider = (float(x) for x in np.mean(figures, axis=0))
         kept = after_all / gained if attack != "none" and abs(gained) > 1e-9 else float("nan")
-        found.append(Defended(attack, gained, refused_share, misfit, pairs, agreement, kept, covered, plain))
+        found.append(Defended._make([attack, gained, *tests, kept, covered, plain, lost, error, wider]))
     return found
