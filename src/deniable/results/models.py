@@ -10,7 +10,8 @@ shrink         the same, but first each interaction d (what a table has beyond t
 latent         sum_z pi_z prod_j P_j(x_j | z), fitted to the tables by weighted least squares. The number of classes has
                the smallest Cp = chi^2 + 2 parameters, because the variance of the noise is known
 blend          tables halfway between those of shrink and those of latent, whose errors differ, then the distribution
-               with the largest entropy that has them: the smallest error on the census table, on which it was chosen
+               with the largest entropy that has them: the smallest error on the census table, on which it was chosen,
+               and in most cases on others (docs/protocols/joint.md)
 
 Source         consistency: Qardaji et al. 2014 (PriView), Zhang et al. 2018 (CALM); shrinkage: James and Stein 1961;
                Cp: Mallows 1973
