@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floats test-slow test-faults bench bench-quick bench-load bench-check docs lint style system format clean distclean
+.PHONY: help demo test test-floats test-slow test-faults bench bench-quick bench-load bench-check audit-rivals docs lint style system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ bench-load: $(READY) ## each store under load, a quarter of an hour; needs a mac
 
 bench-check: $(READY) ## all benchmarks again; names what got slower than the stored ratios
 	$(BIN)/python -m benchmarks --check
+
+audit-rivals: $(READY) ## audits of other packages' clients, which are installed in .venv-peers, and of our own kinds
+	$(BIN)/python -m benchmarks --group audits
 
 docs: $(READY) ## build the site in site/, running its examples; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -43,6 +43,7 @@ MODULES = (
     "benchmarks.stores",
     "benchmarks.capacity",
     "benchmarks.pages",
+    "benchmarks.audits",
 )
 """Where benchmarks are; importing one registers those in it."""
 APART = (
@@ -56,6 +57,7 @@ APART = (
     "queries",
     "graphs",
     "discovery",
+    "audits",
 )
 """Groups that are run only when they are named: they take long, or need a machine to themselves or data."""
 

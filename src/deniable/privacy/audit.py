@@ -183,7 +183,11 @@ def audit(
     finally:
         client.close()
     name = getattr(target, "__name__", None) or (
-        target if isinstance(target, str) else type(target).__name__ if callable(target) else str(target[0])
+        target
+        if isinstance(target, str)
+        else str(target[0])
+        if isinstance(target, list | tuple)
+        else type(target).__name__
     )
     return _judged(str(name), claim, found, samples, level, len(inputs))
 
@@ -438,6 +442,9 @@ def _of_groups(
     known = [part.exact for part in parts if part.exact is not None]
     complete = len(known) == len(parts)
     methods = dict.fromkeys(["structure", *("samples" for part in parts if "samples" in part.method)])
+    if protocol.clear:  # answers that differ in what is sent in clear are told apart by that
+        heads = [tuple(protocol.domain.encode_one(answer)[: len(protocol.clear)]) for answer in answers]
+        answers = [answer for answer, head in zip(answers, heads, strict=True) if head == heads[-1]]
     columns = _columns(protocol, answers, claim, seed)
     if columns.lower > float(claim):
         return _judged(subject, claim, columns, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of whole columns",))
