@@ -22,7 +22,7 @@ LONG = f"L-GRR, {EPOCHS} epochs"
 CLIENTS = {
     "pure-ldp": ("GRR", "OUE", "OLH"),
     "multi-freq-ldpy": ("GRR", "OUE", "subset selection", LONG, "RS+FD, 3 columns"),
-    "ldp-toolbox": ("GRR", "OUE", "subset selection"),
+    "ldp-toolbox": ("GRR", "OUE"),
     "opendp": ("GRR", "SUE"),
 }
 
@@ -51,8 +51,6 @@ def rivals(size: Size) -> Case:
 def usual() -> dict[str, dn.Protocol]:
     return {
         "GRR, 100 answers": dn.GRR(100, 1),
-        "subset selection, 10 answers": dn.SubsetSelection(10, 1),
-        "subset selection, 100 answers": dn.SubsetSelection(100, 1),
         "OUE, 500 answers": dn.OUE(500, 1),
         "OLH, 1,000 answers": dn.OLH(1000, 1),
         "Hadamard response, 1,000 answers": dn.HadamardResponse(1000, 1),
@@ -81,7 +79,7 @@ def usual() -> dict[str, dn.Protocol]:
 @benchmark("audit-kinds", "audits of our own kinds at usual sizes: which way, and how long", group=GROUP, rounds=1)
 def kinds(size: Size) -> Case:
     facts: dict[str, str | int | float] = {}
-    slow = {"subset selection, 100 answers", "ranges, 0 to 63", "rectangles, 64 x 64", "places, 16 x 12", "open text"}
+    slow = {"ranges, 0 to 63", "rectangles, 64 x 64", "places, 16 x 12", "open text"}
     for name, protocol in usual().items():
         if size.quick and name in slow:
             continue

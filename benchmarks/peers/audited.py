@@ -53,13 +53,11 @@ def multi_freq_ldpy(what: str) -> Callable[[str], Any]:
 
 def ldp_toolbox(what: str) -> Callable[[str], Any]:
     from ldp_toolbox.protocols.frequency.grr import GeneralizedRandomizedResponse
-    from ldp_toolbox.protocols.frequency.ss import SubsetSelection
     from ldp_toolbox.protocols.frequency.ue import UnaryEncoding
 
     client = {
         "GRR": lambda: GeneralizedRandomizedResponse(ANSWERS, EPSILON),
         "OUE": lambda: UnaryEncoding(ANSWERS, EPSILON, optimal=True),
-        "subset selection": lambda: SubsetSelection(ANSWERS, EPSILON),
     }[what]()
     return lambda value: client.obfuscate(int(value))
 
