@@ -47,7 +47,7 @@ from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.numeric.grid import quantity
 from deniable.protocols.tally import Tally
-from deniable.results import Floats, Mean, MomentFigures
+from deniable.results import Floats, Mean, MomentFigures, Weights
 from deniable.results.regression import Batch, Entry, Regression, Scale
 
 _PEOPLE = 10_000
@@ -279,7 +279,10 @@ class Queries(Groups):
 
     @property
     def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "each query divides by the number of its own reports, which chance decides"}
+        solved = {"forging": "coefficients solve equations of all queries: what one report can move is not bounded"}
+        return {"unbiased": "each query divides by the number of its own reports, which chance decides"} | (
+            {} if self.regress is None else solved
+        )
 
     def scaled(self, factor: Fraction) -> Queries:
         groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
@@ -414,13 +417,16 @@ class Queries(Groups):
 
     def _means(self, measured: Sequence[tuple[float, float, int]], n: int) -> MomentFigures:
         parts = {}
-        for name, query, (value, variance, own) in zip(self.names, self.queries, measured, strict=True):
+        asked = zip(self.names, self.queries, measured, self.groups, strict=True)
+        for name, query, (value, variance, own), (_, protocol) in asked:
             ends = _range(query, self.features).ends
             bound = 1.0 if query.squared or query.form is None else float(query.bound)
             known = math.isfinite(value) and math.isfinite(variance)
             error = math.sqrt(variance) * bound if known else math.nan
             numbers = (value * bound, own, error, error) if known else (math.nan, 0, math.nan, math.nan)
-            parts[name] = Mean(*numbers, (ends[0] * bound, ends[1] * bound), self.name, figure=name)
+            said = [bound * float(protocol.contribution(y)) for y in range(protocol.tally_size)]  # type: ignore[attr-defined]
+            weights, range_of = Weights(min(said), max(said)), (ends[0] * bound, ends[1] * bound)
+            parts[name] = Mean(*numbers, range_of, self.name, figure=name, weights=weights)
         return MomentFigures(parts, n, self.name)
 
     def _measured(self, tally: Tally) -> list[tuple[float, float, int]]:

@@ -183,8 +183,8 @@ class MomentFigures(Several):
             return rows
         return _hull(rows, [found[name].table(level, simultaneous, population) for found in self.honest(self.fakes)])
 
-    def _robust(self, fakes: int) -> Self:
-        return replace(self, fakes=fakes)
+    def _robust(self, fakes: int) -> Any:
+        return super()._robust(fakes) if self.honest is None else replace(self, fakes=fakes)
 
     def _each(self, change: Callable[[Any], Result], check: Callable[..., Misfit] | None) -> MomentFigures:
         return replace(self, by_name={name: change(part) for name, part in self.by_name.items()}, check=check)
