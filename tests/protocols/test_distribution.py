@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable import Integers, Interval, Simulation, Tally, Window
+from deniable import Distribution, Integers, Interval, Simulation, Tally, Window
 from deniable.errors import DomainError, MismatchError, NumberError
 from deniable.exact import exp_at_least
 from deniable.protocols.numeric import density as smoothness
@@ -212,6 +212,10 @@ def test_the_cumulative_band_and_single_points_agree() -> None:
     assert (np.diff(band.low) >= 0).all()
     assert (np.diff(band.high) >= 0).all()
     assert band.low[-1] == band.high[-1] == 1
+    # The band holds at all its points at once: at each of them it is as wide as one of so many intervals.
+    middle = len(band) // 2
+    single = found.cdf_at(float(band.more["end"][middle])).interval(1 - 0.05 / len(band))
+    assert (band.low[middle], band.high[middle]) == pytest.approx(single)
     at = found.cdf_at(8.0)
     assert at.interval()[0] <= 0.5 <= at.interval()[1]
     assert found.cdf_at(-1) == 0
@@ -290,6 +294,31 @@ def test_repeated_people_widen_every_interval() -> None:
         first, second = (getattr(one, figure).interval() for one in (found, again))
         assert second[1] - second[0] > 1.3 * (first[1] - first[0])
     assert np.isclose(again.mean.stderr, 2 * found.mean.stderr)
+
+
+def test_a_part_of_those_who_answered_is_less_sure_of_them() -> None:
+    window = Window(Integers(0, 9), 4, read="distribution")
+    found = window.estimate(window.tally(window.privatize([1, 8] * 500, Simulation(4))))
+    half = found.sampled(Fraction(1, 2))
+
+    def width(one: Distribution, population: bool) -> float:
+        low, high = one.mean.interval(population=population)
+        return high - low
+
+    assert width(found, False) < width(half, False) < width(half, True)
+    assert width(half, True) == width(found, True)
+
+
+@pytest.mark.parametrize("place", [2.0, 2.25, 2.5])
+def test_rounding_to_positions_is_taken_off_the_variance(place: float) -> None:
+    """Everybody has one number: the variance is none, whether the number lies on a position or between two."""
+    window = Window(Interval(0, 4), 8, positions=5, read="distribution")
+    shares = np.maximum(0.0, 1 - np.abs(np.arange(5) - place))
+    n = 10**8
+    found = window.estimate(Tally(window.fingerprint, n, np.round(n * window.law.mix(shares)).astype(np.int64)))
+    low, high = found.variance.interval()
+    assert low <= 0 <= high
+    assert high - low < 0.3
 
 
 def test_the_picture_has_a_histogram_and_a_band() -> None:

@@ -331,6 +331,10 @@ def test_ranges_of_whole_numbers_and_of_an_interval() -> None:
     assert abs(night.mean - slept.mean()) < 0.5
     # An end inside a cell is open by that cell.
     assert cut.interval()[0] < night.range(7.25, 8.75).interval()[0] + 1e-12
+    assert cut.interval()[1] == pytest.approx(whole.interval()[1])
+    coarse = Ranges(Interval(0, 24), 8, cells=4)
+    early = coarse.estimate(coarse.tally(coarse.privatize(np.full(20_000, 6.1), Simulation(4))))
+    assert early.mean.interval()[0] < 6.1 < early.mean.interval()[1], "a cell's people may all be at one of its ends"
     for wrong in ((9, 7), (math.nan, 1), (0, math.inf)):
         with pytest.raises(NumberError, match="a range goes from"):
             night.range(*wrong)

@@ -12,7 +12,7 @@ Source     the product domain of two attributes; ratio estimation
 
 Choice     of randomized response, subset selection and local hashing the one with about the smallest variance; of a
            number the K with the smallest worst-case error. A part of epsilon for the stratum and the rest for the
-           answer is never better: at epsilon 1 the variance is 13 times as large with 2 strata and 2 answers, and 90
+           answer is never better: at epsilon 1 the variance is 13 times as large with 2 strata and 2 answers, and 48
            times with 10 and 10
 Result     `Strata`: "all" together, how large the strata are, each stratum, and a test whether they differ
 Few        a stratum tells nothing while its share is less than 4 standard errors from none, or fewer than 20 people are
@@ -268,11 +268,6 @@ class PrivateStrata(Through):
         more = f" and {len(speaks) - SPOKEN:,} more" if len(speaks) > SPOKEN else ""
         return f"it speaks for {', '.join(names) or 'no combination'}{more}"
 
-    @property
-    def attack(self) -> float | None:
-        """Of stratum and answer together."""
-        return None if self.positions else self.law.attack
-
     # -- the read-out ------------------------------------------------------------------------------
 
     def estimate(self, tally: Tally) -> Strata:
@@ -465,9 +460,9 @@ class PrivateStrata(Through):
         if not self.positions:
             figure = f"any share within +-{100 * reach:.2g} percentage points"
         return (
-            f"Each report is about {' and '.join(self.domain.names)} together, as one of {self._input_count():,} "
-            f"combinations ({self.law.name}), so that epsilon protects all of it. With {strata:,} strata of about "
-            f"equal size each gives {figure}; of smaller ones the error grows as they shrink."
+            f"Each report is about {' and '.join(self.domain.names)} together, of which there are "
+            f"{self._input_count():,} combinations ({self.law.name}), so that epsilon protects all of it. With "
+            f"{strata:,} strata of about equal size each gives {figure}; smaller strata have larger errors."
         )
 
     def __repr__(self) -> str:
