@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import networkx as nx
 import numpy as np
@@ -28,6 +29,29 @@ def real_graphs(size: Size) -> Case:
                 facts[f"{name}, epsilon {epsilon}, {figure}"] = ", ".join(
                     f"{way} {_relative(figure, way, rows)}" for way in ways
                 )
+    return Case({}, [], facts)
+
+
+@benchmark("graph-cost", "processor time per edge of figures that nodes count by themselves", group=GROUP)
+def per_edge(size: Size) -> Case:
+    """Near-linear in edges: the time per edge hardly grows with the graph."""
+    figures = {
+        "edges": lambda graph: dn.graphs.edges(graph, 1),
+        "degrees": lambda graph: dn.graphs.degrees(graph, 1),
+        "2-stars": lambda graph: dn.graphs.stars(graph, 1, k=2),
+        "cores": lambda graph: dn.graphs.core(graph, 1),
+    }
+    sizes = (1_000, 10_000, size(100_000, 10_000))
+    graphs = [dn.graphs.Graph(nx.barabasi_albert_graph(nodes, 10, seed=3)) for nodes in sizes]
+    facts: dict[str, str | int | float] = {"nodes": ", ".join(map(str, sizes)), "edges per node": 10}
+    for name, figure in figures.items():
+        figure(graphs[0])
+        spent = []
+        for graph in graphs:
+            begun = time.process_time()
+            figure(graph)
+            spent.append(f"{1e6 * (time.process_time() - begun) / graph.edges.shape[0]:.3g}")
+        facts[f"{name}: microseconds per edge"] = ", ".join(spent)
     return Case({}, [], facts)
 
 

@@ -120,6 +120,10 @@ def test_a_clock_that_jumps_ends_no_epoch(tmp_path):
         time.sleep(0.2)
         assert relay.relay.held == 3, "three are too few for a batch, and would be discarded"
         assert relay.post(survey, bodies[3], SEALED).json["accepted"] == 1, "it may still be yesterday"
+    with relay_thread(survey, nobody, tmp_path / "relay.db", **clocks) as relay:
+        assert relay.relay.clock.bounds().doubt == "the service has started"
+        time.sleep(0.2)
+        assert relay.relay.held == 4, "nobody knows yet whether the clock is right after a restart"
         wall[0], steady[0] = wall[0] + 3601, steady[0] + 3601
         eventually(lambda: relay.relay.held == 0)
         assert relay.post(survey, bodies[3], SEALED).json["rejected"] == [[0, "", "epochTooOld"]]

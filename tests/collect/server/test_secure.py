@@ -90,6 +90,8 @@ def test_the_sum_over_those_whom_both_have_comes_out(two, tmp_path):
     for collector in collectors:
         seen = collector.get(f"/v1/surveys/{survey.fingerprint}/tally.json", "analyst").json
         assert [one["n"] for one in seen["tallies"].values()] == [0, 0]
+        with collector.store() as store:
+            assert not store._total(store._entry(survey.fingerprint), 0, 0)[2].any(), "nothing is added up as it comes"
         refused = collector.get(f"/v1/surveys/{survey.fingerprint}/epochs/0/shares", "analyst")
         assert refused.problem == "forbidden"
     tally = added_up(survey)
@@ -100,6 +102,8 @@ def test_the_sum_over_those_whom_both_have_comes_out(two, tmp_path):
     assert (noise <= [40, 40, 40, 500]).all()
     again = added_up(survey)
     assert (counts(again) == counts(tally)).all(), "it stays as it is"
+    with contextlib.ExitStack() as opened, pytest.raises(ServiceRefused, match="another result"):
+        analysts(survey, opened)[0].settle_shares(survey.fingerprint, 0, 9, bytes(32))
     for collector in collectors:
         seen = collector.get(f"/v1/surveys/{survey.fingerprint}/tally.json", "analyst").json
         assert [one["n"] for one in seen["tallies"].values()] == [9, 9], "the result is published at both"
