@@ -29,8 +29,8 @@ from benchmarks.registry import Case, Size, benchmark, work
 Floats = NDArray[np.float64]
 Table = dict[str, NDArray[Any]]
 
-GROUP = "queries"
-SEEDS, REPEATS = 5, 100
+GROUP, REGRESSIONS = "queries", "regressions"
+SEEDS, REPEATS = 3, 100
 EPSILONS = (1, 2, 4)
 NUMBERS = {"age": (20, 65), "education": (7, 14), "hours": (20, 60)}
 EXPLAINED = {"linear": "hours", "logistic": "income"}
@@ -137,7 +137,7 @@ def _words(values: list[Floats], truth: Floats) -> str:
     return f"{said}known in {int(known.sum())} of {known.size}"
 
 
-@benchmark("regression", "regressions of census columns: one round, three, synthetic, raw", group=GROUP)
+@benchmark("regression", "regressions of census columns: one round, three, synthetic, raw", group=REGRESSIONS)
 def regression(size: Size) -> Case:
     table, facts = people(), {}
     n = len(table["age"])

@@ -55,6 +55,7 @@ APART = (
     "joint-wide",
     "joint-others",
     "queries",
+    "regressions",
     "graphs",
     "discovery",
     "audits",
