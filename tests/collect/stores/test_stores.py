@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from deniable.collect.stores import Added, Batch, Store, StoreError, Token, open_store
-from deniable.collect.stores.batches import Blocks, SurveyCounter
+from deniable.collect.stores.base import NoShares
+from deniable.collect.stores.batches import Blocks, SurveyCounter, share_digest
 from deniable.collect.stores.sqlite import SqliteStore
 from deniable.errors import ReportError, SpecError
 from deniable.protocols.reports import Bytes
@@ -59,6 +60,37 @@ def test_counts_are_those_of_the_reports(store: Store, survey: Survey) -> None:
     assert store.tally(survey.fingerprint).spec() == expected.spec()
     assert store.duplicates(survey.fingerprint) == 800
     assert store.check() == []
+
+
+def test_shares_are_kept_by_id_added_up_once_and_erased(store: Store) -> None:
+    addresses = ["https://one.example.org", "https://two.example.org"]
+    draft = {"name": "sums", "owner": "Example Institute", "purpose": "To test shares.", "days": 7, "epsilon": "1"}
+    question = {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"]}
+    collectors = {"addresses": addresses, "missing": 2}
+    survey = Survey.from_draft(draft | {"people": 100, "collectors": collectors, "questions": [question]})
+    name, random = survey.fingerprint, np.random.default_rng(1)
+    store.publish(survey)
+    ids, answers = (random.integers(0, 256, (100, width), dtype=np.uint8) for width in (16, 16))
+    assert store.add([Batch(name, 0, ids, answers), Batch(name, 0, ids[:5], answers[:5])]) == [
+        Added(100, 0),
+        Added(0, 5),
+    ]
+    assert (store.shares(name, 0).state, store.tally(name)["smoke"].n) == ("open", 0)
+    store.close_epoch(name, 0, 1e10)
+    assert store.leave_out(name, 0, ids[:1]) == 1
+    left = store.shares(name, 0)
+    assert (left.state, left.n, len(left.ids)) == ("closed", 99, 99)
+    people, total = share_digest(left.ids), answers[1:].view("<u8").sum(axis=0).view("<i8")
+    with pytest.raises(NoShares, match="noise does not suffice"):
+        store.sum_shares(name, 0, people, 100)
+    for _ in range(2):
+        assert (store.sum_shares(name, 0, people, 98) == total).all()
+    assert (store.shares(name, 0).state, store.check()) == ("summed", [])
+    assert store.settle_shares(name, 0, 99, np.array([60, 39])).n == 99
+    assert store.tally(name)["smoke"].counts.tolist() == [60, 39]
+    assert (store.shares(name, 0).state, store.check(), list(store.reports(name))) == ("settled", [], [])
+    with pytest.raises(NoShares, match="erased"):
+        store.sum_shares(name, 0, people, 98)
 
 
 def test_repeats_within_one_call_are_told_by_batch(open_daily: Store) -> None:
