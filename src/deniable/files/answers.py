@@ -271,6 +271,7 @@ def privatize_file(
     """
     _check_types(target, answers, output)
     layout = Layout(target)
+    layout.refuse_shares()
     chosen = chosen_columns(layout.protocols, columns)
     names = tuple(questions_of(chosen))
     source, rows = Source.open(answers), 0

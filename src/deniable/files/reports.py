@@ -70,12 +70,6 @@ class Layout:
             raise SpecError(
                 f"a survey or a protocol is wanted, not an object of type {type(self.target).__name__}: check the order"
             )
-        for protocol in self.protocols.values():
-            if not protocol.local:
-                raise SpecError(
-                    f"a report of {protocol.name} tells the answer by itself: it is sent in shares to several "
-                    "collectors, and never stands in a file"
-                )
 
     @cached_property
     def protocols(self) -> dict[str, Protocol]:
@@ -83,6 +77,15 @@ class Layout:
         if isinstance(self.target, Survey):
             return {question.id: question.protocol for question in self.target}
         return {REPORT: self.target}
+
+    def refuse_shares(self) -> None:
+        """Raise SpecError where a report keeps no epsilon by itself: it is not written."""
+        for protocol in self.protocols.values():
+            if not protocol.local:
+                raise SpecError(
+                    f"a report of {protocol.name} tells the answer by itself: it is sent in shares to several "
+                    "collectors, and never stands in a file"
+                )
 
     @property
     def kind(self) -> str:

@@ -509,6 +509,7 @@ def privatize_frame(
     give away twice its epsilon. `write_frame` does that in one step.
     """
     layout, kept = Layout(target), list(keep)
+    layout.refuse_shares()
     chosen = _asked(layout, columns, frame)
     check_names(frame.columns, kept)
     schema = require("pyspark.sql.types", "spark")

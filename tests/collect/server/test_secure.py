@@ -19,6 +19,7 @@ from deniable.collect.client.records import preview
 from deniable.collect.http import Transport, Unreachable
 from deniable.collect.stores import open_store
 from deniable.errors import SpecError
+from deniable.files import privatize_file
 from deniable.files.reports import Layout
 from deniable.protocols.secure_sum import TooFewShares
 from deniable.surveys import Survey, risk
@@ -251,7 +252,9 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     with pytest.raises(SpecError, match="never stands in a table"):
         survey.privatize({"smoke": ["yes"], "cups": [1]})
     with pytest.raises(SpecError, match="never stands in a file"):
-        Layout(survey)
+        Layout(survey).refuse_shares()
+    with pytest.raises(SpecError, match="never stands in a file"):
+        privatize_file(survey, tmp_path / "answers.csv", tmp_path / "reports.parquet")
     assert "do not work together; all of them together can read every answer." in amplified(survey)
     told = " ".join(risk.of_survey(survey)["smoke"].words)
     assert "by these sums" in told
@@ -320,6 +323,10 @@ def test_two_processes_two_hundred_clients_and_a_kill(tmp_path):
             found = json.loads(done.stdout)
             assert found["n"] == 180
             tally = json.loads((tmp_path / "tally").read_text())
+            shown = [sys.executable, "-m", "deniable", "estimate", str(path), str(tmp_path / "tally"), "--json"]
+            assert subprocess.run(shown, capture_output=True, check=False).returncode == 0, (
+                "it is a tally like any other"
+            )
             total = sum(plain[number] for number in complete)
             assert [one["counts"] for one in tally["tallies"].values()] == [total[:3].tolist(), total[3:].tolist()]
             # The noise in a count has a standard deviation of 2.8: beyond 14.5 it is once in a million.
