@@ -111,8 +111,11 @@ class Attack:
 
 
 class Reader:
-    """How likely the reports of a protocol are for each of its answers: by its law where that is listed, else by what
-    a report supports. Raises ChannelError where answers are not listed, or neither way is open."""
+    """How likely the reports of a protocol are for each of its answers.
+
+    By what a report supports, where that says it all, else by its law where that is listed. Raises ChannelError where
+    answers are not listed, or neither way is open.
+    """
 
     def __init__(self, protocol: Protocol) -> None:
         if not isinstance(protocol.domain, ListedDomain):
@@ -140,7 +143,7 @@ class Reader:
 
     def likelihoods(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Of each answer given each report, up to a factor per report."""
-        if self.listed is None and isinstance(self.protocol, PureProtocol):
+        if isinstance(self.protocol, PureProtocol):
             # A report is `ratio` times as likely for every answer that it supports as for every other one.
             return np.where(self.protocol.support(rows), float(self.protocol.ratio), 1.0)
         forms, place = np.unique(rows, axis=0, return_inverse=True)

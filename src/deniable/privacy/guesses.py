@@ -670,10 +670,10 @@ class _Device:
             with suppress(ChannelError):
                 return float(self.stages[0].rows.max(axis=0).sum())
             return min(float(self.protocol.permanent_ratio), float(self.reader.size))
-        if self.reader.listed is not None:
-            once = float(self.channel.rows.max(axis=0).sum())
-        elif self.protocol.attack is not None:
+        if self.protocol.attack is not None:
             once = self.protocol.attack * self.reader.size
+        elif self.reader.listed is not None:
+            once = float(self.channel.rows.max(axis=0).sum())
         return once if self.kept else once**epochs
 
     def most_between(self, rows: Sequence[Sequence[int]]) -> Ratio:
