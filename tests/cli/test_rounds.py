@@ -51,6 +51,9 @@ def folder(tmp_path_factory):
     )
     assert "2 of 2, narrowing (cells 8, margin 1)" in said.output
     counted(made, 2, 900)
+    second = Survey.load(made / "round-2.json")
+    (made / "protocol.json").write_text(json.dumps(second["hours"].protocol.spec()))
+    Survey("plain", second.questions).save(made / "plain.json")
     return made
 
 
@@ -81,6 +84,10 @@ def test_the_next_round_is_made_from_a_tally(folder):
         (("round-1.json", "tally-1.json", "--days", "0"), "open for one day at least"),
         (("round-1.json", "tally-1.json", "--opens", "tomorrow"), "a time is written"),
         (("draft.json", "tally-1.json"), "this is a draft"),
+        (("protocol.json", "tally-1.json"), "is the spec of a protocol, not a survey"),
+        (("plain.json", "tally-1.json"), "belongs to no campaign"),
+        (("round-1.json", "tally-1.json", "--from", "http://127.0.0.1:1"), "give its file, or a service --from"),
+        (("round-1.json", "tally-1.json", "--publish"), "--publish goes with --from URL and -o FILE"),
     ],
 )
 def test_what_is_no_next_round_is_refused_in_a_sentence(folder, arguments, said):
@@ -88,6 +95,23 @@ def test_what_is_no_next_round_is_refused_in_a_sentence(folder, arguments, said)
     done = ran("campaign", "next", *given, code=2)
     assert said in done.stderr
     assert done.stdout == ""
+
+
+def test_a_file_that_holds_the_next_round_is_kept_if_it_follows_from_the_tally(folder, tmp_path):
+    first, kept = folder / "round-1.json", tmp_path / "round-2.json"
+    kept.write_bytes((folder / "round-2.json").read_bytes())
+    ran("campaign", "next", first, folder / "tally-1.json", "-o", kept)
+    assert Survey.load(kept) == Survey.load(folder / "round-2.json")
+    survey = Survey.load(first)
+    survey.tally(survey.privatize({"hours": [38.0] * 600}, bits=Simulation(9))).save(tmp_path / "other.json")
+    done = ran("campaign", "next", first, tmp_path / "other.json", "-o", kept, code=2)
+    assert "it was changed, or it is of another moment" in done.stderr.replace("\n", " ")
+    done = ran("campaign", "next", first, folder / "tally-1.json", "-o", folder / "plain.json", code=2)
+    assert "holds another survey" in done.stderr
+    done = ran("campaign", "next", first, folder / "draft.json", code=2)
+    assert "draft.json" in done.stderr, "the file that is no tally is named"
+    ran("campaign", "next", first, folder / "tally-1.json", "--days", "3", "-o", kept)
+    assert Survey.load(kept).terms.expires - Survey.load(kept).terms.opens == 3 * 86_400
 
 
 def test_rounds_are_verified_from_their_files(folder, tmp_path):
