@@ -33,7 +33,8 @@ GROUP = "sets"
 TOP = 32
 LIMITS = {4: 8, 2: 8, 1: 4}
 """How many items of a basket are reported, by epsilon."""
-PAIRS = {4: 8, 2: 6, 1: 4}
+PAIRS = {4: (8, [4, 1]), 2: (12, [19, 1]), 1: (6, [9, 1])}
+"""How many items of a basket are reported where pairs are looked for, and how many people report items and pairs."""
 KEYS, EACH = 100, 8
 SEEDS = 1000
 """The first one: nothing was ever tuned on seeds from here on."""
@@ -106,11 +107,11 @@ def three_phases(people: SetColumn, epsilon: int, seed: int) -> tuple[float, flo
 
 def pairs(people: SetColumn, epsilon: int, seed: int, truth: dict[tuple[int, int], int]) -> Floats:
     """F1 and NCR of pairs by the best guess and unbiased, then of products of shares from all of the people."""
-    count, most = int(people.items.max()) + 1, PAIRS[epsilon]
-    protocol = ItemSets(dn.Sets(count, most), epsilon, largest=2, weights=[2, 1])
+    count, (most, weights) = int(people.items.max()) + 1, PAIRS[epsilon]
+    protocol = ItemSets(dn.Sets(count, most), epsilon, largest=2, weights=weights)
     result = protocol.estimate(protocol.tally(protocol._many(people, dn.Simulation(seed))))
     scored = result.pairs
-    alone = CollisionSets(dn.Sets(count, LIMITS[epsilon]), epsilon)
+    alone = CollisionSets(dn.Sets(count, most), epsilon)
     rival = alone.estimate(alone.tally(alone._many(people, dn.Simulation(seed)))).counts
     common = np.argsort(-rival)[:64].tolist()
     rivals = {pair: rival[pair[0]] * rival[pair[1]] for pair in combinations(sorted(common), 2)}

@@ -67,7 +67,7 @@ _CLEAR = 4.4
 """How many standard errors of a search group a share has that is found nine times out of ten, at least."""
 _UNLUCKY = 1.3
 """Nine times out of ten a share comes out at least so many standard errors below itself."""
-_LIKELY = 0.8
+_LIKELY = 0.7
 """The share that is searched for, as a part of the smallest one that will be found: some come out smaller."""
 _MOST_INPUTS = 1 << 12
 

@@ -37,9 +37,9 @@ Prior = Callable[[Rows, int], Floats]
 """Rows and the place of a byte -> the logarithms of the probabilities of its 256 values, one row each."""
 
 ACCEPT = 3.0
-BRANCH = 1.0
+BRANCH = 0.0
 
-BEAM, LIKELY_BEAM = 1 << 14, 1 << 12
+BEAM, LIKELY_BEAM = 1 << 15, 1 << 12
 """Prefixes that are carried from one level to the next; fewer where the domain knows which are likely."""
 _FEW = 1 << 14
 """Prefixes that are carried over a byte whose evidence comes with the next one."""
