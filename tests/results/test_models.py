@@ -131,12 +131,16 @@ def test_latent_classes_are_found_where_there_is_no_noise() -> None:
         assert wrong < 1e-4 * np.linalg.norm(slope)
 
 
-def test_models_are_nearer_to_the_truth_than_the_tables(models: dict[str, Model]) -> None:
+def test_models_are_nearer_to_the_truth_than_the_tables() -> None:
     true = mixture(1).marginal((0, 1, 2))
-    far = {method: float(np.abs(own.marginal("a", "b", "c") - true).sum() / 2) for method, own in models.items()}
-    assert far["latent"] < far["max-entropy"]
-    assert far["shrink"] < far["max-entropy"]
-    assert far["latent"] < far["independent"]
+
+    def far(found: Joint, method: str) -> float:
+        return float(np.abs(found.model(method).marginal("a", "b", "c") - true).sum() / 2)
+
+    clear = collected(3, 10_000, seed=1)
+    assert far(clear, "latent") < min(far(clear, "max-entropy"), far(clear, "independent"))
+    noisy = [collected(1, seed=seed) for seed in range(8)]  # one collection may favour either
+    assert sum(far(own, "shrink") for own in noisy) < sum(far(own, "max-entropy") for own in noisy)
 
 
 def test_a_model_says_what_it_assumed_and_how_sure_it_is() -> None:

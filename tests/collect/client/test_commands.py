@@ -139,7 +139,7 @@ def test_a_record_is_answered_whole_and_refused_by_its_part(run, server, tmp_pat
 def test_a_record_is_asked_part_by_part():
     protocol = Attributes.of({"smoke": GRR(["yes", "no"], 1), "cups": GRR(9, 1)})
     with CliRunner().isolation(input="no\nmany\n8\n") as (_, said, _):
-        assert _ask(Question("habits", "Your habits", protocol), no_echo=False, public={}) == {"smoke": "no", "cups": 8}
+        assert _ask(Question("habits", "Your habits", protocol), no_echo=False, known={}) == {"smoke": "no", "cups": 8}
         shown = said.getvalue().decode()
     assert (shown.count("Your habits: smoke"), shown.count("Your habits: cups")) == (1, 2)
 
