@@ -450,7 +450,7 @@ def check_forging(protocol: Protocol) -> None:
             (plain.unbiased.table(_NO_LEVEL), seen.unbiased.table(_NO_LEVEL)),
             (plain.table(), seen.table()),
         ):
-            if len(after) != len(before):
+            if len(after) != len(before) or not len(after):
                 return  # what is found depends on the reports
             beyond = np.maximum(after.low - before.low, before.high - after.high) / np.maximum(before.stderr, 1e-12)
             outside.append(np.nan_to_num(beyond, nan=0.0))

@@ -238,7 +238,9 @@ class Estimate(Result):
             return replace(
                 self, fakes=fakes, fit=replace(self.fit, unbiased=self.fit.unbiased.robust(fakes), spread=None)
             )
-        return replace(self, fakes=fakes) if self.support is not None else super()._robust(fakes)
+        if self.support is not None or not len(self.frequencies):  # nothing found: nothing to widen
+            return replace(self, fakes=fakes)
+        return super()._robust(fakes)
 
     def _around(self, ends: Floats) -> Floats:
         """Intervals that contain the estimate."""
