@@ -248,6 +248,10 @@ def test_shares_and_means_of_keys_are_within_their_errors() -> None:
     ends = found["mean"].interval(0.9999)
     assert ((ends[:, 0] <= truth[keys:]) & (truth[keys:] <= ends[:, 1])).all()
     assert found["mean"].unit == "stars"
+    # People have several keys: consistent shares lie between 0 and 1, and need not add up to one.
+    consistent = found.consistent()["share"].frequencies
+    assert consistent == pytest.approx(np.clip(found["share"].frequencies, 0, 1))
+    assert consistent.sum() > 2
     nothing = protocol.estimate(protocol.empty())
     assert nothing["mean"].interval().tolist() == [[1.0, 5.0]] * keys
 

@@ -325,6 +325,13 @@ def set_label(items: Sequence[Label]) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class KeyShares(ItemShares):
+    """Estimated shares of the people who have each key; like items, keys do not exclude each other."""
+
+    kind: ClassVar[str] = "shares"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class KeyMeans(Result):
     """The mean of the numbers of each key, among the people who have it: a ratio of two estimates.
 

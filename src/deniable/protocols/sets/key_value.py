@@ -40,6 +40,7 @@ from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSet
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, KeyMeans, Several, Weights, quantile
+from deniable.results.sets import KeyShares
 
 
 def _key_variances(law: SetProtocol, share: float) -> tuple[float, float]:
@@ -227,7 +228,7 @@ class KeyValue(Through):
         # A report may support both ends of a key, one of them, or none.
         extremes = float(np.min(each.lowest)), float(np.max(each.highest))
         weights = Weights(2 * extremes[0], 2 * extremes[1])
-        shares = Estimate(keys, n, low + high, total, self.name, weights=weights)
+        shares = KeyShares(keys, n, low + high, total, self.name, weights=weights)
         means = KeyMeans(
             keys,
             n,
@@ -246,7 +247,7 @@ class KeyValue(Through):
     def _nothing(self) -> Several:
         keys = self.domain.items.labels
         means = KeyMeans.nothing(keys, self.domain.interval.ends, self.name, self.domain.interval.unit)
-        return Several({"share": Estimate.nothing(keys, self.name), "mean": means}, 0, self.name)
+        return Several({"share": KeyShares.nothing(keys, self.name), "mean": means}, 0, self.name)
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """Shares of the keys, then means of their numbers; larger answers count with what a draw keeps on average."""
