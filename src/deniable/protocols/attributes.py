@@ -108,11 +108,7 @@ class Attributes(Groups):
         ask: int | str | Sequence[Any] = 1,
         cells: Mapping[str, int] | None = None,
     ) -> None:
-        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
-        object.__setattr__(self, "epsilon", epsilon)
-        self._settle()
-        if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
-            raise NumberError(f"the number of people is a positive whole number, not {people!r}")
+        self._settle_record(domain, epsilon, people)
         if isinstance(ask, str) and ask == "best":
             ask = _pairs_or_triples(type(self), self.domain, self.epsilon, people, cells)
         views = _views(self.domain, ask)

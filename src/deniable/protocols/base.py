@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable._extras import load_plugins
 from deniable.channels import Channel
-from deniable.domains import Domain, DomainLike, as_domain, load_domain
-from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
+from deniable.domains import Domain, DomainLike, Records, as_domain, load_domain
+from deniable.errors import ChannelError, DomainError, MismatchError, NumberError, ReportError, SpecError
 from deniable.labels import Label
 from deniable.protocols.blanket import Blanket, of_laws
 from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes
@@ -181,6 +181,14 @@ class Protocol(ABC):
             raise DomainError(f"{self.name} cannot ask for {domain}{self.advice and ': ' + self.advice}")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", exact.as_epsilon(self.epsilon))
+
+    def _settle_record(self, domain: Any, epsilon: exact.Number, people: int | None) -> None:
+        """The same for a kind that asks for records: columns by name will do, and `people` is checked."""
+        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
+        object.__setattr__(self, "epsilon", epsilon)
+        self._settle()
+        if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
+            raise NumberError(f"the number of people is a positive whole number, not {people!r}")
 
     # -- the registry ------------------------------------------------------------------------------
 

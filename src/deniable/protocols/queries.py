@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval, ListedDomain, Records
 from deniable.domains.records import RecordColumns
-from deniable.errors import DomainError, NumberError, SpecError
+from deniable.errors import DomainError, SpecError
 from deniable.labels import text
 from deniable.protocols.base import Protocol, percent
 from deniable.protocols.choice import build, choose
@@ -157,11 +157,7 @@ class Queries(Groups):
         regress: Mapping[str, Any] | None = None,
         at: Sequence[exact.Number] | None = None,
     ) -> None:
-        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
-        object.__setattr__(self, "epsilon", epsilon)
-        self._settle()
-        if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
-            raise NumberError(f"the number of people is a positive whole number, not {people!r}")
+        self._settle_record(domain, epsilon, people)
         if (queries is None) == (regress is None):
             raise SpecError("give either queries or regress, the target of a regression")
         if queries is not None:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Interval, Records
 from deniable.domains.records import RecordColumns
-from deniable.errors import DomainError, NumberError, SpecError
+from deniable.errors import DomainError, SpecError
 from deniable.protocols.base import Protocol, percent
 from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
@@ -84,11 +84,7 @@ class Moments(Groups):
     advice: ClassVar[str] = "it needs dn.Interval(low, high), or dn.Records with two of them"
 
     def __init__(self, domain: Any, epsilon: exact.Number, people: int | None = None) -> None:
-        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
-        object.__setattr__(self, "epsilon", epsilon)
-        self._settle()
-        if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
-            raise NumberError(f"the number of people is a positive whole number, not {people!r}")
+        self._settle_record(domain, epsilon, people)
         count = len(_numbers(self.domain))
         each = max(1, (_PEOPLE if people is None else int(people)) // sum(WEIGHTS[count]))
         chosen: dict[Interval, Protocol] = {}

@@ -93,11 +93,7 @@ class Rectangles(Cuts):
         cells: Sequence[int | None] | None = None,
         grids: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
-        object.__setattr__(self, "epsilon", epsilon)
-        self._settle()
-        if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
-            raise NumberError(f"the number of people is a positive whole number, not {people!r}")
+        self._settle_record(domain, epsilon, people)
         counts = _cells(self.domain, cells)
         if grids is None:
             chosen = best_grids(counts, self.epsilon, int(people or _PEOPLE))
