@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import gc
 import io
 import json
 import math
@@ -34,6 +35,18 @@ from benchmarks.registry import (
 from benchmarks.timing import Figure
 
 DESIGN = "design"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_other_tests_left_is_not_searched():
+    """The runner collects garbage before each round: in a process full of other tests' objects that takes long."""
+    gc.freeze()
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    for module in (chart, goals_chart):
+        monkeypatch.setattr(module, "draw", lambda *arguments: None)
 
 
 def scripted(*times, count=1):
@@ -112,8 +125,6 @@ def test_what_cannot_be_run_is_reported_and_the_rest_still_runs():
 
 
 def test_garbage_collection_is_off_while_timing_and_on_again_after():
-    import gc
-
     seen = []
     measured(Case({"task": work(lambda: seen.append(gc.isenabled()))}), rounds=2)
     assert seen == [True, False, False]  # the warm-up is not timed
@@ -174,8 +185,7 @@ def test_a_full_run_is_stored(stage, tmp_path, capsys):
     assert "met" in capsys.readouterr().out
 
 
-def test_a_missed_goal_is_stored_and_fails(stage, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
+def test_a_missed_goal_is_stored_and_fails(no_pictures, stage, tmp_path, capsys):
     stage(at_least(11))
     assert run.main([]) == 1
     assert json.loads((tmp_path / "results" / "core.json").read_text())["passed"] is False
@@ -205,9 +215,7 @@ def test_goals_that_are_meant_for_full_size_are_not_judged_at_another(stage, tmp
     assert "not judged" not in shown
 
 
-def test_one_group_fails_and_the_others_are_stored(stage, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("matplotlib")
-
+def test_one_group_fails_and_the_others_are_stored(no_pictures, stage, tmp_path, capsys, monkeypatch):
     @benchmark("broken", "broken", group="files")
     def broken(size):
         raise ZeroDivisionError("division by zero")
@@ -227,8 +235,7 @@ def test_one_group_fails_and_the_others_are_stored(stage, tmp_path, capsys, monk
     assert not (tmp_path / "results" / "files.json").exists()
 
 
-def test_an_interruption_costs_one_group(stage, tmp_path):
-    pytest.importorskip("matplotlib")
+def test_an_interruption_costs_one_group(no_pictures, stage, tmp_path):
     stage(at_least(10))
 
     @benchmark("long", "too long", group=DESIGN)
@@ -251,8 +258,7 @@ def test_a_run_with_a_failure_replaces_nothing(stage, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def test_a_group_that_runs_apart_is_run_when_it_is_named(stage, tmp_path):
-    pytest.importorskip("matplotlib")
+def test_a_group_that_runs_apart_is_run_when_it_is_named(no_pictures, stage, tmp_path):
     stage(at_least(10))
     seen = []
     apart, long = run.APART[-1], work(lambda: seen.append(1))

@@ -143,8 +143,8 @@ def test_a_prior_moves_the_noise_to_rare_profiles():
     assert SmoothOneBit(graph, 0.3, prior=[100, 1, 1]).flip[0] < plain.flip[0]
 
 
-def test_the_programs_of_ten_thousand_profiles_grow_with_their_edges():
-    size = 10_000
+@pytest.mark.parametrize("size", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_the_programs_of_many_profiles_grow_with_their_edges(size):
     graph = ProfileGraph.chain([Fraction(i, size - 1) for i in range(size)])
     mechanism = SmoothOneBit(graph, 0.01)
     assert all(step.rows <= 5 * size and step.nonzeros <= 10 * size for step in mechanism.trace)

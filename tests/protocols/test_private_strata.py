@@ -94,7 +94,7 @@ def test_errors_are_those_of_the_exact_covariance_of_the_cells() -> None:
     assert rows @ scores == pytest.approx(np.eye(size)), "the cells are unbiased"
 
 
-@pytest.mark.parametrize("columns", [SMOKE, SLEEP], ids=["shares", "mean"])
+@pytest.mark.parametrize("columns", [SMOKE, pytest.param(SLEEP, marks=pytest.mark.slow)], ids=["shares", "mean"])
 def test_intervals_hold_and_the_test_has_its_size(columns: dict[str, Any]) -> None:
     """200 surveys of 3,000 people whose answer has nothing to do with their stratum.
 

@@ -278,6 +278,7 @@ def test_not_enough_data_is_said() -> None:
     assert "candidates stand out" in str(estimate)
 
 
+@pytest.mark.slow
 def test_absent_strings_rarely_stand_out() -> None:
     """One in 44 by chance: of 4000, 91, and five standard errors are 47.
 
