@@ -14,6 +14,7 @@ from deniable.channels import Channel, RandomizedResponse
 from deniable.conformance import ConformanceError
 from deniable.conformance import protocols as checks
 from deniable.domains import Interval
+from deniable.privacy import poisoning
 from deniable.protocols import (
     GRR,
     LGRR,
@@ -333,3 +334,29 @@ class Understated(HadamardResponse):
 def test_an_interval_that_forged_reports_leave() -> None:
     checks.check_forging(HadamardResponse(3, 1, blocks=1))
     caught(checks.check_forging, Understated(3, 1, blocks=1), "outside of the interval")
+
+
+@dataclass(frozen=True)
+class Stretched(GRR):
+    """Divides by less than the gap of its law."""
+
+    def _estimate(self, tally: Tally) -> Any:
+        found = super()._estimate(tally)
+        return replace(found, counts=1.1 * found.counts)
+
+
+def test_gains_that_are_not_those_of_theory(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks.check_gains(GRR(3, 1))
+    caught(checks.check_gains, Stretched(3, 1), "wrong weights")
+    whole = poisoning.forge
+
+    def half(protocol: Protocol, favour: Any, reports: int, how: str, bits: Bits) -> Any:
+        """Every other forged report is an honest one."""
+        found = whole(protocol, favour, reports, how, bits)
+        if reports != 200:
+            return found
+        honest = protocol.privatize([0, 1] * 50, bits)
+        return replace(found, array=np.vstack([found.array[::2], honest.array]))
+
+    monkeypatch.setattr(poisoning, "forge", half)
+    caught(checks.check_gains, OUE(3, 1), "(targeted|maximal) reports do not move")

@@ -23,7 +23,7 @@ from deniable.surveys.campaign import registered_campaigns
 
 app = new_app()
 
-STATISTICAL = ("law", "sampler")
+STATISTICAL = ("law", "sampler", "gains")
 
 
 @app.command(

@@ -23,7 +23,7 @@ from deniable.privacy.guesses import (
     recurrence,
     reidentify,
 )
-from deniable.privacy.poisoning import ATTACKS, Gain, Inspection, defences, forge, gain, inspect
+from deniable.privacy.poisoning import ATTACKS, Gain, Inspection, Moved, defences, forge, gain, gains, inspect
 from deniable.privacy.shuffle import CannotShuffle, Shuffled, fewest_people, largest_epsilon, shuffled
 from deniable.protocols.secure_sum import Collector, SecureSum, TooFewShares, close_epoch
 
@@ -42,6 +42,7 @@ __all__ = [
     "Guess",
     "Inspection",
     "Loss",
+    "Moved",
     "OverBudget",
     "Repeated",
     "SecureSum",
@@ -57,6 +58,7 @@ __all__ = [
     "fewest_people",
     "forge",
     "gain",
+    "gains",
     "household",
     "inspect",
     "largest_epsilon",

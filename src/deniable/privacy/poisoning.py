@@ -4,9 +4,14 @@ Forger     runs many fake devices, knows the protocol, and sends any valid repor
 Attacks    random: any valid report. targeted: honest reports of the favoured answers. maximal: the report with the
            largest weight for them. selected: the best of many honest reports, which no test of single reports refuses.
            single: honest reports that support one favoured answer, so that none supports several
-Weight     the figures are means over the reports of what each report says, its weight. A forged one moves a figure v by
-           (w - v) / n: m of them by m / n (w - v), whatever the honest ones say. w is read off the estimator itself, by
-           adding the report to a tally
+Gain       a read-out is a function T of the mean tally. Of n honest people the tally is n h on average, h the sum
+           over the answers of their shares times the law of a report; m forged ones add m r. So the figures move by
+             T((n h + m r) / (n + m)) - T(h)
+           which for every read-out that is linear in the tally is exactly m / (n + m) (w(r) - w(h)): w(r) is what the
+           report says about a figure, its weight, and w(h) the honest figure. The largest is that of the report with
+           the largest weight: `leverage`. For others it holds on average to the first order of 1 / n. `gains` compares
+           it with collections of real reports, for every kind whose reports can be listed
+Weight     read off the estimator itself, by adding the report to a tally
 Defences   implausible reports are refused (`protocol.plausible`); the tally is tested against every population
            (`misfit`); reports that support answers together more often than each alone explains; reports that
            agree too well, byte for byte; consistent shares; and intervals that hold for the honest reports alone,
@@ -19,12 +24,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import MismatchError, NumberError
+from deniable.channels import Channel
+from deniable.errors import DeniableError, MismatchError, NumberError
 from deniable.protocols import Protocol, Reports, Tally
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.unary import UnaryProtocol
@@ -42,6 +50,8 @@ _TRIES = 64
 """Honest reports, of which a forger selects one."""
 _CROWD = 4096
 """Honest reports of a tally to which a forged report is added to weigh it."""
+_MANY = 1 << 14
+"""Random reports that say what a random report says on average."""
 _GROUPED = 8
 """Answers of a group that is tested for being supported together."""
 _PAIRED = 512
@@ -210,7 +220,7 @@ def gain(
     whole = protocol.truth(answers)
     rows = np.sign(protocol.truth(picked)) if isinstance(protocol.estimate(protocol.empty()), Estimate) else np.ones(1)
     if whole.shape != rows.shape:
-        raise MismatchError(f"the gain of {protocol.name} is not one number: forge reports and compare the estimates")
+        raise MismatchError(f"the gain of {protocol.name} is not one number: see `gains`")
     n, bits = len(answers), Simulation(seed)
     crowd = Crowd(protocol, picked)
     moved, said = [], []
@@ -227,6 +237,161 @@ def gain(
             said.append(float(rows @ each))
     expected = fakes / (n + fakes) * (float(np.mean(said)) - float(rows @ whole))
     return Gain(float(np.mean(moved)), expected, float(np.std(moved, ddof=1) / np.sqrt(runs)))
+
+
+class Moved(NamedTuple):
+    """What forged reports do to each figure of an unbiased read-out: by theory, and in simulated collections."""
+
+    expected: Floats
+    """T((n h + m r) / (n + m)) - T(h), from the exact law of a report."""
+    measured: Floats
+    stderr: Floats
+    """Of `measured`, over the runs."""
+    linear: bool
+    """Whether the read-out is linear in the tally: then `expected` is m / (n + m) (w(r) - w(h)), exactly."""
+    shown: Floats
+    """The rows of the result as it is shown, which may be fitted or made consistent: what they moved by, measured."""
+    before: Floats
+    """T(h): what honest people show."""
+
+    @property
+    def deviation(self) -> float:
+        """The largest difference of the two, in standard errors."""
+        rounding = 1e-7 * max(1e-9, float(np.nanmax(np.abs(self.expected))))
+        return float(np.nanmax(np.abs(self.measured - self.expected) / np.maximum(self.stderr, rounding)))
+
+
+def gains(
+    protocol: Protocol,
+    people: Sequence[int],
+    favour: int,
+    fakes: int,
+    attacks: Sequence[str] = ("random", "targeted", "maximal"),
+    runs: int = 8,
+    seed: int = 0,
+    channel: Channel | None = None,
+) -> dict[str, Moved]:
+    """What forged reports do to every figure of any kind of protocol, against theory; for small ones.
+
+    `people` is how many hold each input of `protocol.channel()`, and `favour` is the place of the favoured input.
+    Raises ChannelError where the reports cannot be listed.
+
+    >>> from deniable.protocols import Ranges
+    >>> from deniable.domains import Integers
+    >>> found = gains(Ranges(Integers(0, 3), epsilon=1, fanout=2), [400, 300, 200, 100], favour=3, fakes=50)
+    >>> {how: one.deviation < 12 for how, one in found.items()}
+    {'random': True, 'targeted': True, 'maximal': True}
+    """
+    law = protocol.channel() if channel is None else channel
+    answers = [protocol.domain.answer(label) for label, _ in protocol._inputs()]
+    favoured, bits = [answers[favour]], Simulation(seed)
+    exactly = _Exactly(protocol, law, answers, people)
+    column = [answer for answer, many in zip(answers, people, strict=True) for _ in range(many)]
+    honest = [protocol.tally(protocol.privatize(column, bits)) for _ in range(runs)]
+    before = [read(protocol, tally, answers) for tally in honest]
+    found = {}
+    for how in attacks:
+        same = forge(protocol, favoured, fakes, how, bits) if how == "maximal" else None
+        if how == "targeted":
+            likely = exactly.law[favour]
+        else:  # what a random report says on average, many others say
+            many = forge(protocol, favoured, 1 if how == "maximal" else _MANY, how, bits)
+            likely = exactly.of_reports(np.asarray(many))
+        moved, shown = [], []
+        for tally, was in zip(honest, before, strict=True):
+            forged = same or forge(protocol, favoured, fakes, how, bits)
+            now = read(protocol, tally + protocol.tally(forged), answers)
+            now, was = (_binned(one, exactly.result) for one in (now, was))
+            moved.append(_figures(now) - _figures(was))
+            shown.append(now.table().value - was.table().value)
+        expected, linear = exactly.gain(likely, fakes)
+        found[how] = Moved(
+            expected,
+            np.mean(moved, axis=0),
+            np.std(moved, axis=0, ddof=1) / math.sqrt(runs),
+            linear,
+            np.mean(shown, axis=0),
+            exactly.before,
+        )
+    return found
+
+
+def _binned(result: Any, like: Any) -> Any:
+    """A result with the bins of another, where results have bins."""
+    edges = getattr(like, "edges", None)
+    return result if edges is None else replace(result, edges=edges)
+
+
+def _figures(result: Any) -> Floats:
+    """The unbiased figures of a result, before anything is fitted or made consistent."""
+    return np.asarray((result.measured() or result.unbiased.table()).value, dtype=np.float64)
+
+
+class _Exactly:
+    """The read-out of the tally that people have on average, and of forged reports with it, from the exact law."""
+
+    def __init__(self, protocol: Protocol, channel: Channel, answers: list[Any], people: Sequence[int]) -> None:
+        self.protocol, self.answers, self.n = protocol, answers, int(np.sum(people))
+        self.law: Floats = np.asarray(channel.rows, dtype=np.float64)
+        self.places: dict[bytes, int] = {}
+        self.tallies: list[NDArray[np.int64]] = []
+        for output in channel.outputs:
+            self._place(bytes.fromhex(str(output)))
+        self.honest: Floats = np.asarray(people) @ self.law
+        self.result = self._read(_whole(self.honest, self.n))
+        self.before = _figures(self.result)
+
+    def _place(self, form: bytes) -> int:
+        """The number of a form; those that no honest device sends are added to the others."""
+        if form not in self.places:
+            self.places[form] = len(self.places)
+            self.tallies.append(self.protocol.tally(np.frombuffer(form, dtype=np.uint8)[None, :]).counts)
+        return self.places[form]
+
+    def _read(self, often: NDArray[np.int64]) -> Any:
+        """What so many reports of each form say."""
+        counts = often @ np.array(self.tallies[: often.size])
+        return read(self.protocol, Tally(self.protocol.fingerprint, int(often.sum()), counts), self.answers)
+
+    def _figures(self, often: NDArray[np.int64]) -> Floats:
+        return _figures(_binned(self._read(often), self.result))
+
+    def of_reports(self, reports: NDArray[np.uint8]) -> Floats:
+        """How often each form comes among some reports."""
+        forms, often = np.unique(reports, axis=0, return_counts=True)
+        places = [self._place(form.tobytes()) for form in forms]
+        found = np.zeros(len(self.places))
+        found[places] = often / often.sum()
+        return found
+
+    def gain(self, likely: Floats, fakes: int) -> tuple[Floats, bool]:
+        """What so many reports of a law move each figure by, and whether the read-out is linear."""
+        size = len(self.places)
+        honest, forged = (np.pad(one, (0, size - one.size)) for one in (self.honest, likely))
+        together = _whole(honest, self.n) + _whole(forged, fakes)
+        was, now = self.before, self._figures(together)
+        weights = self._weights(size)
+        if weights is not None:
+            said = np.stack([_whole(honest, self.n) / self.n, together / (self.n + fakes)]) @ weights
+            if np.abs(said - [was, now]).max() <= 1e-7 * max(1.0, float(np.abs(weights).max())):
+                return fakes / (self.n + fakes) * (forged @ weights - honest @ weights / self.n), True
+        return now - was, False
+
+    def _weights(self, size: int) -> Floats | None:
+        """What each form says by itself; None where the read-out needs many reports."""
+        with suppress(DeniableError, np.linalg.LinAlgError):
+            alone = np.eye(size, dtype=np.int64)
+            found: Floats = np.array([self._figures(one) for one in alone])
+            return found if np.isfinite(found).all() else None
+        return None
+
+
+def _whole(often: Floats, total: int) -> NDArray[np.int64]:
+    """So many reports in these proportions, in whole numbers."""
+    exact = often * total / often.sum()
+    found: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    found[np.argsort(found - exact, kind="stable")[: total - int(found.sum())]] += 1
+    return found
 
 
 # -- defences ------------------------------------------------------------------------------------------
