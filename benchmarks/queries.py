@@ -4,20 +4,22 @@ Data       as in `benchmarks.census`; people are drawn from it with replacement,
            so that the table is the population
 Linear     hours of work on age, years of education, sex and marriage; logistic: income over 50,000 on these and hours.
            Numbers are clipped to where most people are, 20 to 65 years, 7 to 14 years of education, 20 to 60 hours
-Figure     the root mean square error of the coefficients but the intercept, of numbers on a scale from -1 to 1 (so that
-           a coefficient is the effect of half of a column's range), over all coefficients and seeds; the median over
-           the seeds where some are too noisy to be known. Then how often a 95 % interval holds, and in how many
-           collections the coefficients are known
-Methods    one round: everybody in one batch. Three rounds: a third of the people each; of the logistic regression a
-           sixth first. Synthetic: records of the latent model of all pairs, with 8 cells per number, on which the
-           regression is fitted. Raw: the same people without any privacy
+Campaigns  drawn from the law of their tallies, which is exact: people are drawn from the table, so that the reports of
+           a query are too, from the mean of their laws (`drawn`). One to five rounds with as many people each
+Figures    the root mean square error of the coefficients but the intercept, of numbers on a scale from -1 to 1 (so that
+           a coefficient is the effect of half of a column's range), over all coefficients and campaigns whose
+           coefficients are known. How often a 95 % interval holds them, and the median of half its width; how much of
+           the standard error, by the median, is not noise but steps that have not converged
+Others     synthetic: records of the latent model of all pairs, with 8 cells per number, on which the regression is
+           fitted, for 3 crowds. Raw: the coefficients of as many people without any privacy
 Splitting  shares of three columns of several answers: everybody asked for all at a third of epsilon, or each person for
            one at the whole epsilon; root mean square error of a share, and what the planner says of the worst one
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +27,17 @@ from numpy.typing import NDArray
 import deniable as dn
 from benchmarks.census import levels, read
 from benchmarks.registry import Case, Size, benchmark, work
+from deniable.results import Regression
 
 Floats = NDArray[np.float64]
 Table = dict[str, NDArray[Any]]
 
 GROUP, REGRESSIONS = "queries", "regressions"
-SEEDS, REPEATS = 3, 100
+SEEDS, REPEATS, CAMPAIGNS = 3, 100, 100
 EPSILONS = (1, 2, 4)
 NUMBERS = {"age": (20, 65), "education": (7, 14), "hours": (20, 60)}
 EXPLAINED = {"linear": "hours", "logistic": "income"}
-PARTS = {"linear": (1 / 3, 1 / 3, 1 / 3), "logistic": (1 / 6, 5 / 12, 5 / 12)}
+ROUNDS = {"linear": (1, 3), "logistic": (1, 2, 3, 5)}
 THREE = ("education", "occupation", "sex")
 
 
@@ -99,24 +102,86 @@ def fitted(table: Table, link: str) -> Floats:
     return found
 
 
-def on_scale(protocol: dn.Queries, result: Any, link: str) -> tuple[Floats, Floats]:
-    """Coefficients and standard errors per half of a column's range."""
-    halves = [(NUMBERS[name][1] - NUMBERS[name][0]) / 2 if name in NUMBERS else 1.0 for name in protocol.labels[1:]]
-    scale = np.array([1.0, *halves])
-    return result.value * scale, result.stderr * scale
+class Crowd(NamedTuple):
+    """Different records, encoded, and how many people have each."""
+
+    records: Any
+    people: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, protocol: dn.Queries, table: Table) -> Crowd:
+        columns = [np.asarray(table[name]) for name in protocol.domain.names]
+        codes = np.stack([np.unique(column, return_inverse=True)[1] for column in columns])
+        _, first, people = np.unique(codes, axis=1, return_index=True, return_counts=True)
+        rows = {name: column[first] for name, column in zip(protocol.domain.names, columns, strict=True)}
+        return cls(protocol.domain.encode(rows), people)
 
 
-def batches(link: str, epsilon: float, table: Table, seed: int, parts: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """Coefficients and errors of so many rounds, each with its part of the people."""
-    n = len(table["age"])
-    ends = [*np.cumsum([0, *(round(part * n) for part in parts[:-1])]).tolist(), n]
-    made, found = asked(link, epsilon, n), []
-    for number in range(len(parts)):
-        own = {name: table[name][ends[number] : ends[number + 1]] for name in made.domain.names}
-        tally = made.tally(made.privatize(own, dn.Simulation(100 * seed + number)))
-        found.append(made.batch(tally))
-        last, made = made, made.following(tally, number + 1)
-    return on_scale(last, last.regression(found), link)
+def drawn(protocol: dn.Queries, crowd: Crowd, n: int, random: np.random.Generator) -> dn.Tally:
+    """The tally of n people who are drawn from a crowd with replacement."""
+    counts: list[Any] = [random.multinomial(n, np.array(protocol.chances, dtype=float))]
+    rows, people = np.arange(len(crowd.people)), crowd.people / crowd.people.sum()
+    for group, (_, own) in enumerate(protocol.groups):
+        place = own._grid_places(protocol.project_many(crowd.records, group, rows))
+        below = np.minimum(place.astype(int), own.positions - 2)
+        up, size = people * (place - below), own.positions
+        shares = np.bincount(below, people - up, size) + np.bincount(below + 1, up, size)
+        counts.append(random.multinomial(counts[0][group], _channel(own).push(shares / shares.sum())))
+    return dn.Tally(protocol.fingerprint, n, np.concatenate(counts))
+
+
+@cache
+def _channel(protocol: Any) -> dn.Channel:
+    found: dn.Channel = protocol.channel()
+    return found
+
+
+def campaign(first: dn.Queries, crowd: Crowd, rounds: int, n: int, random: np.random.Generator) -> Regression:
+    """The coefficients of so many rounds, with n people in all."""
+    batches, made = [], first
+    for number in range(1, rounds + 1):
+        tally = drawn(made, crowd, n // rounds, random)
+        batches.append(made.batch(tally))
+        last, made = made, made.following(tally, number) if number < rounds else made
+    return last.regression(batches)
+
+
+class Held(NamedTuple):
+    """Of some campaigns: errors, standard errors, the part of these that is not noise, and the share that is known."""
+
+    off: Floats
+    stderr: Floats
+    left: Floats
+    known: float
+
+    @classmethod
+    def of(cls, found: list[Regression], truth: Floats, scale: Floats) -> Held:
+        """In the units of features: the coefficients of campaigns divided by a scale, without the intercept."""
+        known = [one for one in found if one.is_known]
+        parts = (
+            [one.value - truth for one in known],
+            [one.stderr for one in known],
+            [one.unconverged for one in known],
+        )
+        return cls(
+            *((np.array(part) / scale)[:, 1:] if known else np.empty((0, 1)) for part in parts), len(known) / len(found)
+        )
+
+    @property
+    def share(self) -> float:
+        """How often a 95 % interval holds the true coefficient."""
+        return float(np.mean(np.abs(self.off) <= 1.96 * self.stderr))
+
+    def facts(self, head: str) -> dict[str, str]:
+        also = "" if self.known == 1 else f" (known in {100 * self.known:.0f} %)"
+        if not len(self.off):
+            return {head: "never known"}
+        return {
+            head: f"{np.sqrt(np.mean(self.off**2)):.3f}{also}",
+            f"{head}, half an interval": f"{1.96 * np.median(self.stderr):.2f}",
+            f"{head}, intervals hold": f"{100 * self.share:.0f} %",
+            f"{head}, not converged": f"{100 * np.median(self.left / self.stderr):.0f} %",
+        }
 
 
 def synthetic(link: str, epsilon: float, table: Table, seed: int) -> Floats:
@@ -127,41 +192,59 @@ def synthetic(link: str, epsilon: float, table: Table, seed: int) -> Floats:
     return fitted({name: np.array(own) for name, own in made.items()}, link)
 
 
-def _words(values: list[Floats], truth: Floats) -> str:
-    off = np.array([np.sqrt(np.mean((one[1:] - truth[1:]) ** 2)) for one in values])
-    known = np.isfinite(off)
-    if known.all():
-        return f"{np.sqrt(np.mean(off**2)):.3f}"
-    middle = float(np.median(np.where(known, off, np.inf)))
-    said = f"median {middle:.3f}, " if np.isfinite(middle) else ""
-    return f"{said}known in {int(known.sum())} of {known.size}"
-
-
-@benchmark("regression", "regressions of census columns: one round, three, synthetic, raw", group=REGRESSIONS)
+@benchmark("regression", "regressions of census columns: one to five rounds, synthetic, raw", group=REGRESSIONS)
 def regression(size: Size) -> Case:
     table, facts = people(), {}
     n = len(table["age"])
     for link in ("linear", "logistic"):
         truth = fitted(table, link)
-        names = asked(link, 1, n).labels
+        first = asked(link, 1, n)
+        names, scale = first.labels, first._scale
         facts[f"{link}, coefficients"] = ", ".join(f"{a} {b:.3g}" for a, b in zip(names[1:], truth[1:], strict=True))
+        crowd = Crowd.of(first, table)
+        by = np.diag(scale.matrix) / (scale.matrix[0, 0] if link == "linear" else 1.0)
         for times in (1, 10):
             draws = [np.random.default_rng(seed).integers(n, size=times * n) for seed in range(size(SEEDS, 2))]
             crowds = [{name: own[rows] for name, own in table.items()} for rows in draws]
-            facts[f"{link}, n x {times}, raw"] = _words([fitted(one, link) for one in crowds], truth)
+            facts[f"{link}, n x {times}, raw"] = _error([fitted(one, link) for one in crowds], truth)
+            facts[f"{link}, n x {times}, raw, half an interval"] = (
+                f"{1.96 * np.median(raw_errors(table, link, times)):.2g}"
+            )
             for epsilon in EPSILONS:
                 head = f"{link}, n x {times}, epsilon {epsilon}"
-                for name, parts in (("one round", (1.0,)), ("three rounds", PARTS[link])):
-                    found = [batches(link, epsilon, one, seed, parts) for seed, one in enumerate(crowds)]
-                    facts[f"{head}, {name}"] = _words([value for value, _ in found], truth)
-                    inside = [np.abs(v - truth)[1:] <= 1.96 * e[1:] for v, e in found if np.isfinite(v).all()]
-                    if inside:
-                        facts[f"{head}, {name}, intervals hold"] = f"{100 * np.mean(inside):.0f} %"
-                made = [synthetic(link, epsilon, one, seed) for seed, one in enumerate(crowds)]
-                facts[f"{head}, synthetic"] = _words(made, truth)
+                for rounds in ROUNDS[link]:
+                    random, made = np.random.default_rng(rounds), asked(link, epsilon, times * n)
+                    runs = [campaign(made, crowd, rounds, times * n, random) for _ in range(size(CAMPAIGNS, 3))]
+                    facts |= Held.of(runs, in_units(made, truth, link), by).facts(f"{head}, {rounds} rounds")
+                own = [synthetic(link, epsilon, one, seed) for seed, one in enumerate(crowds)]
+                facts[f"{head}, synthetic"] = _error(own, truth)
     protocol = asked("logistic", 1, n)
     answers = {name: table[name] for name in protocol.domain.names}
     return Case({"reports": work(lambda: protocol.privatize(answers), n, "report")}, (), facts)
+
+
+def _error(values: list[Floats], truth: Floats) -> str:
+    return f"{np.sqrt(np.mean([(one[1:] - truth[1:]) ** 2 for one in values])):.3f}"
+
+
+def in_units(protocol: dn.Queries, truth: Floats, link: str) -> Floats:
+    """Coefficients of features as those of the columns in their units."""
+    scale = protocol._scale
+    if link == "logistic":
+        return scale.matrix @ truth + scale.shift
+    return scale.matrix / scale.matrix[0, 0] @ truth
+
+
+def raw_errors(table: Table, link: str, times: int) -> Floats:
+    """Standard errors of as many people without privacy, without the intercept's; whatever the law of the residuals."""
+    x, y = design(table, link)
+    t = x @ fitted(table, link)
+    p = 1 / (1 + np.exp(-t))
+    weight, left = (np.ones(len(y)), y - t) if link == "linear" else (p * (1 - p), y - p)
+    inverse = np.linalg.inv((x * weight[:, None]).T @ x)
+    spread = inverse @ (x * left[:, None] ** 2).T @ x @ inverse
+    found: Floats = np.sqrt(np.diagonal(spread) / times)[1:]
+    return found
 
 
 @benchmark("splitting", "shares of three census columns at epsilon 1: split or sampled", group=GROUP)

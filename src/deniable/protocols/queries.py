@@ -17,9 +17,10 @@ Query      the product of some features, times one factor more: a form through a
            logistic function l(t), or its slope 4 l(t) (1 - l(t))
 Regression of a target on all other columns, at coefficients that are published: the queries are the gradient, residual
            times feature, and the curvature, feature times feature (times the slope). A batch gives one step of
-           Newton's method (`results.regression`). Batches that follow each other are a campaign: each is asked at the
-           coefficients that the one before has found. Linear residuals are clipped to a bound, 3 times their spread,
-           which lowers their noise; larger ones count as the bound
+           Newton's method, of a logistic regression at 0 the linear discriminant (`results.regression`). Batches that
+           follow each other are a campaign: each is asked at the coefficients that the one before has found. Linear
+           residuals are clipped to a bound, 3 times their spread, which lowers their noise; larger ones count as the
+           bound
 Floats     values are float64 formulas of sums, products and quotients in a fixed order, the same in the browser. They
            come before an exact law, and so need no exactness for privacy
 """
@@ -48,7 +49,7 @@ from deniable.protocols.groups import Group, Groups
 from deniable.protocols.numeric.grid import quantity
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, Mean, MomentFigures, Weights
-from deniable.results.regression import Batch, Entry, Regression, Scale
+from deniable.results.regression import Batch, Entry, Regression, Scale, discriminant
 
 _PEOPLE = 10_000
 ONE = 1 << 16
@@ -516,7 +517,7 @@ class Queries(Groups):
 
         By fractions alone. A ridge as large as the noise of the curvature keeps the step short where little is known.
         Later steps are shorter, so that what was found is the mean of the batches: 1 / number of a linear regression;
-        of a logistic one the second step is whole, too.
+        of a logistic one 1 / (number - 1), as its batch at 0 only finds a start, the linear discriminant.
         """
         assert self.regress is not None
         size, scale = self.regress.target + 1, self._step_scale
@@ -539,8 +540,10 @@ class Queries(Groups):
             ridge *= 2
         share = Fraction(1, number if self.regress.link == "linear" else max(1, number - 1))
         step = [share * sum((a * g for a, g in zip(row, gradient, strict=True)), Fraction(0)) for row in inverse]
-        most = LARGEST * ONE
         before = self.forms[0]
+        if self.regress.link == "logistic" and not any(before) and any(step):
+            step = discriminant(step, gradient, [one / scale for one in matrix[0]], _log)
+        most = LARGEST * ONE
         after = [min(most, max(-most, before[i] + round(step[i] * ONE))) for i in range(size)]
         form = (*after, *before[size:])
         bound = self.bound
@@ -890,6 +893,11 @@ def _largest(protocol: Any) -> Fraction:
 def _rounded(value: Fraction) -> Fraction:
     """In 32 bits after the point: enough, and quick to calculate with."""
     return Fraction(math.floor(value * _FINE), _FINE)
+
+
+def _log(ratio: Fraction) -> Fraction:
+    """The natural logarithm in 16 bits after the point, rounded away from zero."""
+    return exact.log_ceil(ratio, ONE) if ratio >= 1 else -exact.log_ceil(1 / ratio, ONE)
 
 
 def _root(value: Fraction) -> Fraction:
