@@ -7,6 +7,9 @@ Rival      prefix extending (Wang, Li and Jha 2017), idealised: each group has a
            number of cells; no candidate collides; noise drawn from its normal law; all people search
 Words      of a text: every word of the documentation's pages by its own share, said by so many people; those with the
            share that the planner names, or more, and whether they come back as they were written
+Spelling   32 words of the pages about protocols, of the share s each, found without a list and with the words of all
+           other pages as candidates, from which the planted words were taken out: what helps is how words are spelled.
+           And 32 texts that no such word is like, some digits and signs of other alphabets
 Cover      95 percent intervals of what was found, as it was found, with the share among everybody who was asked
 Cost       processor seconds, with cells of 2^16 and 7 new bits per group, so that groups are in proportion to bits
 """
@@ -17,7 +20,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -94,12 +97,21 @@ def prefix_extending(bits: int, epsilon: int, share: float, people: int, seed: i
     return alive / PLANTED
 
 
+DOCS = Path(__file__).parent.parent / "docs"
+SPELLED, FOREIGN = 0.0025, 0.0040
+"""The shares of words that are found by their spelling, and of texts that are unlike any word."""
+
+
+def counted_words(pages: Iterable[Path]) -> Counter[str]:
+    """The words of pages, of four letters and more."""
+    text = " ".join(page.read_text(encoding="utf-8") for page in sorted(pages))
+    return Counter(re.findall(r"[^\W\d_]{4,}", text))
+
+
 @cache
 def words_of_pages() -> tuple[list[str], Floats]:
-    """The words of the documentation's pages of four letters and more, with their shares."""
-    pages = sorted((Path(__file__).parent.parent / "docs").rglob("*.md"))
-    text = " ".join(page.read_text(encoding="utf-8") for page in pages)
-    counts = Counter(re.findall(r"[^\W\d_]{4,}", text)).most_common()
+    """The words of the documentation's pages, with their shares."""
+    counts = counted_words(DOCS.rglob("*.md")).most_common()
     numbers = np.array([count for _, count in counts], dtype=np.float64)
     return [word for word, _ in counts], numbers / numbers.sum()
 
@@ -121,6 +133,30 @@ def words(epsilon: int, people: int, seed: int) -> Floats:
     ends = result.interval(COVERED, population=False)
     inside = sum(low <= truth.get(str(one), 0.0) <= high for one, (low, high) in zip(result.values, ends, strict=True))
     return np.array([len(wanted & named), len(wanted), len(named - set(truth)), inside, len(named)])
+
+
+def spelled(people: int, seed: int, foreign: bool) -> Floats:
+    """Recall and wrong ones without a list, then with words as candidates that have none of the planted ones."""
+    random = np.random.default_rng(seed)
+    own = sorted(counted_words((DOCS / "protocols").glob("*.md")))
+    if foreign:
+        signs = "0123456789βδεθλжлцщюßøü"
+        planted = ["".join(random.choice(list(signs), 6)) for _ in range(PLANTED)]
+    else:
+        planted = random.choice([word for word in own if len(word.encode()) <= 16], PLANTED, replace=False).tolist()
+    others = counted_words(page for page in DOCS.rglob("*.md") if page.parent.name != "protocols")
+    taken = {word.lower() for word in planted}
+    listed = [word for word in others if word.lower() not in taken]
+    domain = dn.ShortText(16)
+    protocol = Discovery(domain, 4, people=people)
+    which = (random.random(people) / (FOREIGN if foreign else SPELLED)).astype(np.int64)
+    which = np.where(which < PLANTED, which, PLANTED + np.arange(people))
+    column = domain.encode(planted)
+    noise = random.integers(0, 256, (people, domain.size_in_bytes), dtype=np.uint8)
+    rows = np.concatenate([column.entries[column.which], noise])
+    tally = protocol.tally(protocol._many(BitRows(which, rows), dn.Simulation(seed)))
+    got = [{str(one) for one in protocol.estimate(tally, known).values} for known in (None, listed)]
+    return np.array([figure for one in got for figure in (len(one & set(planted)) / PLANTED, len(one - set(planted)))])
 
 
 @benchmark("discovery", "32 planted strings among 1,000,000 people, against prefix extending", group=GROUP, rounds=1)
@@ -164,6 +200,25 @@ def words_of_a_text(size: Size) -> Case:
             f"{got[0] / max(1, got[1]):.1%} of the {got[1] / runs:.0f} words that the planner promises, intact; "
             f"{got[4] / runs:.1f} found in all, of which {got[2] / runs:.2f} are no word of the text; intervals cover "
             f"{got[3] / max(1, got[4]):.1%}"
+        )
+    return Case({}, [], facts)
+
+
+@benchmark(
+    "discovery by spelling",
+    "32 words of up to 16 bytes, with a list of other words as candidates",
+    group=GROUP,
+    rounds=1,
+)
+def words_by_spelling(size: Size) -> Case:
+    people, runs = size(1_000_000, 20_000), size(20, 1)
+    facts = {}
+    kinds = {f"words of the pages, share {SPELLED:.2%}": False, f"texts unlike any word, share {FOREIGN:.2%}": True}
+    for name, foreign in kinds.items():
+        got = np.mean([spelled(people, seed, foreign) for seed in range(SEEDS, SEEDS + runs)], axis=0)
+        facts[name] = (
+            f"{got[0]:.1%} found without a list, {got[2]:.1%} with a list of other words; wrong ones per collection "
+            f"{got[1]:.2f} and {got[3]:.2f}"
         )
     return Case({}, [], facts)
 

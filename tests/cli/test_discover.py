@@ -54,6 +54,14 @@ def test_common_words_are_found_with_intervals_and_p_values(run, counted):
     assert {row["label"]: float(row["p_value"]) < 1e-9 for row in rows} == {"tea": True, "日": True}
     strict = run("discover", survey, tally, "--significant", "0.01", "--json").json["questions"][0]
     assert "p-values up to 0.01" in strict["method"]
+    for chosen in ((), ("--significant", "0.01")):
+        narrow, wide = (
+            run("discover", survey, tally, "--json", *chosen, *more).json["questions"][0]["rows"]
+            for more in ((), ("--robust", "40"))
+        )
+        for one, other in zip(narrow, wide, strict=True):
+            assert other["low"] < one["low"] < one["high"] < other["high"]
+    assert "even if up to 40 of the reports are forged" in run("discover", survey, tally, "--robust", "40").out
 
 
 def test_nothing_common_gives_an_empty_list_and_a_sentence(run, counted):

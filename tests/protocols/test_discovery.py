@@ -185,6 +185,39 @@ def test_expected_answers_are_found_at_smaller_shares() -> None:
     assert set(known) <= set(words)
 
 
+def syllables(count: int, seed: int) -> list[str]:
+    random = np.random.default_rng(seed)
+    parts = [consonant + vowel for consonant in "kmnrst" for vowel in "aio"]
+    return ["".join(random.choice(parts, 4)) for _ in range(count)]
+
+
+def test_texts_that_are_spelled_like_expected_ones_are_found_at_smaller_shares() -> None:
+    protocol = Discovery(ShortText(8), 4, people=30_000, memory=1_500_000)
+    share = 0.6 * float(protocol.visible(30_000) or 1)
+    words = sorted(set(syllables(6, seed=1)))
+    like = [word for word in syllables(400, seed=2) if word not in words]
+    random = np.random.default_rng(1)
+    rows = protocol.domain.encode([*words, *(f"{one:x}" for one in range(500))])
+    drawn = (random.random(30_000) / share).astype(int)
+    which = np.where(drawn < 6, drawn, 6 + random.integers(0, 500, 30_000))
+    tally = protocol.tally(protocol._many(BitRows(rows.which[which], rows.entries), Simulation(1)))
+    plain, known = protocol.estimate(tally).values, protocol.estimate(tally, like).values
+    assert len(known) > len(plain)
+    assert set(known) <= set(words)
+
+
+@pytest.mark.parametrize("texts", [["tamisoka", "日本", "a text that goes on"], syllables(300, 3)])
+def test_models_of_text_are_laws_so_that_false_finds_stay_rare(texts: list[str]) -> None:
+    domain = ShortText(8)
+    like, others = domain.encode(syllables(300, 2)).entries, domain.encode(texts).entries
+    for model in (domain.log_prior, domain.log_prior_like(like)):
+        assert model is not None
+        for place in range(domain.size_in_bytes):
+            likely = np.exp(model(others, place))
+            assert likely.min() > 0, "everything can be found"
+            assert likely.sum(axis=1) == pytest.approx(np.ones(len(others)), abs=1e-6)
+
+
 def test_a_list_filtered_by_p_values_carries_corrected_intervals(drinks: tuple[Discovery, Found]) -> None:
     """Given that a share came out above the limit, the corrected interval holds as often as it says."""
     random = np.random.default_rng(5)

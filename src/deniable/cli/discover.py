@@ -13,6 +13,7 @@ from deniable.cli.estimate import (
     EpochRange,
     Few,
     FromService,
+    Robust,
     Summed,
     Surveyed,
     described,
@@ -41,7 +42,8 @@ app = new_app()
         "deniable discover survey.json tally.json",
         "deniable discover survey.json reports/*.parquet --question word --csv",
         "deniable discover survey.json tally.json --significant 0.01      only what is surely not made up",
-        "deniable discover survey.json tally.json --candidates words.txt  words that are likely are found sooner",
+        "deniable discover survey.json tally.json --candidates words.txt  a list of words helps to find others",
+        "deniable discover survey.json tally.json --robust 50             if up to 50 reports may be forged",
         "deniable discover words --from https://collect.example.org --epochs 3..5",
     )
 )
@@ -68,7 +70,8 @@ def discover(
         list[str] | None,
         typer.Option(
             metavar="[ID=]FILE",
-            help="Texts that are likely, one per line: they are found at smaller shares. May be repeated.",
+            help="Texts that are likely, one per line: they are found at smaller shares. With 200 or more, so are "
+            "texts that are spelled like them. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -83,6 +86,7 @@ def discover(
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that hold for all values of a question at once.")
     ] = False,
+    robust: Robust = 0,
     few: Few = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Show and draw every value, not only the most common.")
@@ -123,6 +127,8 @@ def discover(
         result = one.result
         if significant is not None and isinstance(result, Found):
             result = result.significant(significant)
+        if result is not one.result or robust:
+            result = result.robust(robust)
             one = replace(one, result=result, table=result.table(level, simultaneous, not respondents))
         if not tally.n:
             output.note("note", f"{id}: {NOTHING}")

@@ -63,6 +63,14 @@ EpochRange = Annotated[
     ),
 ]
 
+Robust = Annotated[
+    int,
+    typer.Option(
+        metavar="M",
+        min=0,
+        help="Intervals that also hold for the honest reports if up to M of all reports are forged.",
+    ),
+]
 Few = Annotated[bool, typer.Option("--few", help="Show estimates of fewer answers than the survey says are shown.")]
 
 # Of up to so many numbers, the ages of people say, all are shown.
@@ -128,14 +136,7 @@ def estimate(
             help="One result from all rounds of a campaign: give their surveys and tallies, or a service.",
         ),
     ] = False,
-    robust: Annotated[
-        int,
-        typer.Option(
-            metavar="M",
-            min=0,
-            help="Intervals that also hold for the honest reports if up to M of all reports are forged.",
-        ),
-    ] = 0,
+    robust: Robust = 0,
     few: Few = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Show and draw every answer, not only the most common.")

@@ -15,18 +15,22 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import absent, coded, is_absent, kind
+from deniable.domains import text_model
 from deniable.domains.base import Domain, no_other, wrong_spec
 from deniable.domains.text import as_key, as_text
 from deniable.errors import DomainError, SpecError
 
 Rows = NDArray[np.uint8]
 Positions = NDArray[np.int64]
+Prior = Callable[[Rows, int], NDArray[np.float64]]
+"""Rows and the place of a byte -> the logarithms of the probabilities of its 256 values, one row each."""
 
 MOST_BITS = 1024
 LEAST_BYTES, MOST_BYTES = 4, MOST_BITS // 8
@@ -34,6 +38,8 @@ MARK = 0xFF
 """Stands before the hash of a text that is too long."""
 HASH_BYTES = 2
 _HASH_FOLLOWS = "… #"
+_LONG, _NOT_LONG = float(np.log(0.02)), float(np.log(0.98))
+"""How likely a text is to be longer than what is told of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,11 +100,12 @@ class BitDomain(Domain):
         return self.size_in_bits * float(np.log(2))
 
     @property
-    def log_prior(self) -> Callable[[Rows, int], NDArray[np.float64]] | None:
-        """How likely each value of a byte is after the bytes before it; None where all bits are as likely.
+    def log_prior(self) -> Prior | None:
+        """How likely each value of a byte is after the bytes before it; None where all bits are as likely."""
+        return None
 
-        A function of rows of bytes and the place of the next one: one row of 256 natural logarithms each.
-        """
+    def log_prior_like(self, rows: Rows) -> Prior | None:
+        """The same for answers like these; None where others tell nothing about an answer."""
         return None
 
     def encode(self, values: Any) -> BitRows:
@@ -289,14 +296,15 @@ class ShortText(BitDomain):
         return 3.2 * min(self.bytes, 12)
 
     @property
-    def log_prior(self) -> Callable[[Rows, int], NDArray[np.float64]] | None:
-        return self._log_prior
+    def log_prior(self) -> Prior | None:
+        return partial(self._log_prior, text_model.letters)
 
-    def _log_prior(self, rows: Rows, place: int) -> NDArray[np.float64]:
-        """A public model of text: letters are likely, nothing follows the end, and UTF-8 keeps its form."""
-        if place == 0:
-            return np.broadcast_to(_AFTER[_START], (len(rows), 256))
-        found = _AFTER[_states(rows, place)]
+    def log_prior_like(self, rows: Rows) -> Prior | None:
+        lengths = np.where(rows[:, self._head] == MARK, self._head, self.bytes)
+        return partial(self._log_prior, text_model.Learned(rows, lengths))
+
+    def _log_prior(self, model: Prior, rows: Rows, place: int) -> NDArray[np.float64]:
+        found = model(rows, place)
         if place == self._head:
             found = found + np.where(np.arange(256) == MARK, 0.0, _NOT_LONG)
             found[:, MARK] = _LONG
@@ -375,85 +383,3 @@ def _alone(more: Any, rest: Any, given: Mapping[str, Any]) -> None:
     no_other(given)
     if given.get("missing") is not None:
         raise SpecError('discovery has no label for missing answers: leave "missing" out, and drop the rows')
-
-
-# -- a public model of text ---------------------------------------------------------------------------
-# How often the classes of bytes follow each other, about as in lists of words in many languages. It decides how many
-# people it takes to find a text, never what a device sends: the server alone knows it.
-
-_END, _LETTER, _CAPITAL, _DIGIT, _SPACE, _SIGN, _TAIL, _LEAD2, _LEAD3, _LEAD4, _NEVER = range(11)
-_START, _AFTER2, _AFTER3, _AFTER4 = range(11, 15)
-"""Before the first byte, and after the last byte of a character of several."""
-
-
-def _classes() -> NDArray[np.int64]:
-    found = np.full(256, _NEVER)
-    found[0] = _END
-    for place in range(1, 128):
-        char = chr(place)
-        found[place] = (
-            _LETTER if char.islower() else _CAPITAL if char.isupper() else _DIGIT if char.isdigit() else _SIGN
-        )
-    found[ord(" ")] = _SPACE
-    found[0x80:0xC0], found[0xC2:0xE0], found[0xE0:0xF0], found[0xF0:0xF5] = _TAIL, _LEAD2, _LEAD3, _LEAD4
-    return found
-
-
-_CLASS = _classes()
-_SHARES = (120, 85, 81, 77, 73, 70, 65, 62, 50, 42, 40, 32, 28, 26, 22, 21, 20, 20, 19, 15, 11, 9, 3, 2, 2, 2)
-_LETTERS = dict(zip("etaoinsrhldcumfpgwybvkxjqz", _SHARES, strict=True))
-_LEADS = {  # scripts that many people write in
-    _LEAD2: (0xC3, 0xC4, 0xC5, 0xCE, 0xCF, 0xD0, 0xD1, 0xD7, 0xD8, 0xD9),
-    _LEAD3: (0xE0, 0xE2, *range(0xE3, 0xEA), 0xEA, 0xEB, 0xEC, 0xED),
-    _LEAD4: (0xF0,),
-}
-_OFTEN = 20.0
-"""By how much these are likelier than others."""
-_FOLLOWS = {
-    # a letter, capital, digit, space, sign, a character of two, three or four bytes, the end
-    _START: (0.62, 0.16, 0.06, 0.005, 0.025, 0.07, 0.04, 0.01, 0.01),
-    _LETTER: (0.76, 0.01, 0.01, 0.03, 0.025, 0.03, 0.003, 0.002, 0.13),
-    _CAPITAL: (0.60, 0.18, 0.02, 0.02, 0.03, 0.03, 0.003, 0.002, 0.115),
-    _DIGIT: (0.05, 0.03, 0.52, 0.04, 0.06, 0.003, 0.004, 0.003, 0.29),
-    _SPACE: (0.62, 0.15, 0.07, 0.01, 0.04, 0.05, 0.03, 0.02, 0.01),
-    _SIGN: (0.45, 0.12, 0.12, 0.07, 0.08, 0.02, 0.01, 0.01, 0.12),
-    _AFTER2: (0.25, 0.01, 0.01, 0.06, 0.03, 0.45, 0.01, 0.01, 0.17),
-    _AFTER3: (0.02, 0.01, 0.02, 0.03, 0.02, 0.01, 0.72, 0.02, 0.15),
-    _AFTER4: (0.05, 0.02, 0.02, 0.05, 0.05, 0.02, 0.10, 0.30, 0.39),
-}
-
-
-def _after() -> NDArray[np.float64]:
-    """The logarithm of the probability of each byte after a byte of each class."""
-    within = np.zeros((9, 256))
-    within[0] = [_LETTERS.get(chr(place), 0) for place in range(256)]
-    for row, name in enumerate((_CAPITAL, _DIGIT, _SPACE, _SIGN, _LEAD2, _LEAD3, _LEAD4, _END), 1):
-        within[row] = np.isin(_CLASS, name)
-        within[row, list(_LEADS.get(name, ()))] = _OFTEN
-    within /= within.sum(axis=1, keepdims=True)
-    chances = np.full((15, 256), 1e-9)
-    for name, shares in _FOLLOWS.items():
-        chances[name] += np.asarray(shares) @ within
-    for name in (_LEAD2, _LEAD3, _LEAD4, _TAIL):  # within a character
-        chances[name] += np.isin(_CLASS, _TAIL)
-    chances[_LEAD4, 0x9F] += _OFTEN * 64  # signs and faces
-    chances[_END, 0] = 1.0
-    chances[_NEVER] = 1 / 256
-    found: NDArray[np.float64] = np.log(chances / chances.sum(axis=1, keepdims=True))
-    return found
-
-
-def _states(rows: Rows, place: int) -> NDArray[np.int64]:
-    """What stands before byte `place`: the class of the last byte, or which character it ends."""
-    state = _CLASS[rows[:, place - 1]]
-    for back, lead, after in ((2, _LEAD2, _AFTER2), (3, _LEAD3, _AFTER3), (4, _LEAD4, _AFTER4)):
-        if place >= back:
-            ends = _CLASS[rows[:, place - back]] == lead
-            for between in range(1, back):
-                ends &= _CLASS[rows[:, place - between]] == _TAIL
-            state = np.where(ends, after, state)
-    return state
-
-
-_AFTER = _after()
-_LONG, _NOT_LONG = float(np.log(0.02)), float(np.log(0.98))

@@ -40,7 +40,7 @@ from deniable.errors import NumberError, SpecError
 from deniable.protocols.base import Protocol
 from deniable.protocols.choice import digits
 from deniable.protocols.discovery.found import Found
-from deniable.protocols.discovery.search import ACCEPT, Level, accept, either, listed, search
+from deniable.protocols.discovery.search import ACCEPT, Level, accept, any_of, listed, search
 from deniable.protocols.frequency.local_hashing import OLH
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.tally import Tally
@@ -69,6 +69,8 @@ _UNLUCKY = 1.3
 """Nine times out of ten a share comes out at least so many standard errors below itself."""
 _LIKELY = 0.7
 """The share that is searched for, as a part of the smallest one that will be found: some come out smaller."""
+_LEARN = 200
+"""Candidates from which it is learned how answers are spelled, at least."""
 _MOST_INPUTS = 1 << 12
 
 
@@ -310,7 +312,11 @@ class Discovery(Groups):
     # -- the read-out ------------------------------------------------------------------------------
 
     def estimate(self, tally: Tally, candidates: Any = None) -> Found:
-        """What is common, with shares. `candidates` are answers that are likely: they are found at smaller shares."""
+        """What is common, with shares. `candidates` are answers that are likely: they are found at smaller shares.
+
+        So are texts that are spelled like them, where there are 200 candidates or more: a list of words of a language
+        helps to find other words of it.
+        """
         self._check_tally(tally)
         known = None if candidates is None else self.domain.encode(list(candidates)).entries
         found = self._found(tally, known) if tally.n else self._nothing()
@@ -349,9 +355,12 @@ class Discovery(Groups):
     def _found(self, tally: Tally, known: NDArray[np.uint8] | None) -> Found:
         theta = _LIKELY * min(1.0, self._smallest(tally.n))
         levels = self._levels(tally)
-        beam = search(levels, self.domain.size_in_bytes, theta, self.domain.log_prior)
+        beams = [search(levels, self.domain.size_in_bytes, theta, self.domain.log_prior)]
         if known is not None and len(known):
-            beam = either(beam, listed(levels, known))
+            beams.append(listed(levels, known))
+            if len(known) >= _LEARN and (like := self.domain.log_prior_like(known)) is not None:
+                beams.append(search(levels, self.domain.size_in_bytes, theta, like))
+        beam = any_of(beams)
         rows = beam.rows[accept(levels, beam, theta)]
         named = [(label, row) for row in rows if (label := self.domain.label(row.tobytes())) is not None]
         return self._counted(tally, [label for label, _ in named], np.array([row for _, row in named], dtype=np.uint8))

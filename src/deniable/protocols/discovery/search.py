@@ -217,15 +217,12 @@ def listed(levels: Sequence[Level], rows: Rows) -> Beam:
     return Beam(rows, np.zeros(len(rows)), np.stack(priors, axis=1))
 
 
-def either(one: Beam, other: Beam) -> Beam:
-    """The strings of both; a string is as likely of one kind as of the other."""
-    first = np.zeros(one.priors.shape[1])
-    first[0] = -math.log(2)
-    return Beam(
-        np.concatenate([one.rows, other.rows]),
-        np.concatenate([one.scores, other.scores]),
-        np.concatenate([one.priors + first, other.priors + first]),
-    )
+def any_of(beams: Sequence[Beam]) -> Beam:
+    """The strings of all; a string is as likely to be of one kind as of another."""
+    first = np.zeros(beams[0].priors.shape[1])
+    first[0] = -math.log(len(beams))
+    rows, scores, priors = (np.concatenate(column) for column in zip(*beams, strict=True))
+    return Beam(rows, scores, priors + first)
 
 
 # -- what is accepted ----------------------------------------------------------------------------------
