@@ -276,10 +276,7 @@ class Queries(Groups):
 
     @property
     def waived(self) -> Mapping[str, str]:
-        solved = {"forging": "coefficients solve equations of all queries: what one report can move is not bounded"}
-        return {"unbiased": "each query divides by the number of its own reports, which chance decides"} | (
-            {} if self.regress is None else solved
-        )
+        return {"unbiased": "each query divides by the number of its own reports, which chance decides"}
 
     def scaled(self, factor: Fraction) -> Queries:
         groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
@@ -421,8 +418,7 @@ class Queries(Groups):
             known = math.isfinite(value) and math.isfinite(variance)
             error = math.sqrt(variance) * bound if known else math.nan
             numbers = (value * bound, own, error, error) if known else (math.nan, 0, math.nan, math.nan)
-            said = [bound * float(protocol.contribution(y)) for y in range(protocol.tally_size)]  # type: ignore[attr-defined]
-            weights, range_of = Weights(min(said), max(said)), (ends[0] * bound, ends[1] * bound)
+            weights, range_of = _said(protocol, bound), (ends[0] * bound, ends[1] * bound)
             parts[name] = Mean(*numbers, range_of, self.name, figure=name, weights=weights)
         return MomentFigures(parts, n, self.name)
 
@@ -472,14 +468,18 @@ class Queries(Groups):
         size, bound, scale = self.at.size, float(self.bound), float(self._step_scale)
         gradient = np.array([measured[place][0] for place in range(size)]) * bound
         variances = np.array([measured[place][1] for place in range(size)]) * bound**2
-        asked = {one.times: measured[place] for place, one in enumerate(self.queries) if one.of is None}
+        asked = {one.times: place for place, one in enumerate(self.queries) if one.of is None}
         entries = []
         for factors, places in self._places[1].items():
-            mean, variance = asked[factors][:2] if factors in asked else (1.0, 0.0)
+            mean, variance, said = 1.0, 0.0, None
+            if factors in asked:
+                mean, variance, own = measured[asked[factors]]
+                said = _said(self.groups[asked[factors]].protocol, scale, own)
             if not math.isfinite(variance):
                 variances = np.full(size, math.nan)
-            entries.append(Entry(scale * mean, scale**2 * variance, tuple(places)))
-        return Batch(self.at, gradient, variances, tuple(entries), n)
+            entries.append(Entry(scale * mean, scale**2 * variance, tuple(places), said))
+        each = tuple(_said(self.groups[place].protocol, bound, measured[place][2]) for place in range(size))
+        return Batch(self.at, gradient, variances, tuple(entries), n, each)
 
     def regression(self, batches: Sequence[Batch]) -> Regression:
         """The coefficients of several batches of the same regression, in the units of the columns."""
@@ -882,6 +882,12 @@ def _read_regress(spec: Any) -> Regressed:
 
 
 # -- fractions -----------------------------------------------------------------------------------------
+
+
+def _said(protocol: Any, scale: float, reports: int | None = None) -> Weights:
+    """What one report can say about the mean of a query, times a scale."""
+    each = [scale * float(protocol.contribution(y)) for y in range(protocol.tally_size)]
+    return Weights(min(each), max(each), reports)
 
 
 def _largest(protocol: Any) -> Fraction:

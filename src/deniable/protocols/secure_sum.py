@@ -51,6 +51,10 @@ MOST_STEPS = 1000
 """The widest range of numbers whose mean is asked for."""
 MOST_CELLS = 1 << 16
 
+_LIARS = (
+    "nobody can look into a hidden vector, so that one person who cheats moves every count by any amount. Ask with a "
+    "local protocol where people may cheat"
+)
 _PARTS = 192
 Words = NDArray[np.uint64]
 
@@ -255,9 +259,12 @@ class SecureSum(Protocol):
             low, high = float(self.domain.labels[0]), float(self.domain.labels[-1])  # type: ignore[arg-type]
             blur, spread = math.sqrt(noise) / tally.n, (high - low) ** 2 / (4 * tally.n)
             value = low + float(tally.counts[0]) / tally.n
-            return Mean(value, tally.n, math.sqrt(blur**2 + spread), blur, (low, high), self.name, said=said)
+            errors, how = (math.sqrt(blur**2 + spread), blur), {"said": said, "unbounded": _LIARS}
+            return Mean(value, tally.n, *errors, (low, high), self.name, **how)  # type: ignore[arg-type]
         counts = tally.counts.astype(np.float64)
-        return Estimate(self.domain.labels, tally.n, counts, np.full(self.cells, noise), self.name, said=said)
+        return Estimate(
+            self.domain.labels, tally.n, counts, np.full(self.cells, noise), self.name, said=said, unbounded=_LIARS
+        )
 
     def _nothing(self) -> Any:
         return super()._nothing() if self.read == MEAN else Estimate.nothing(self.domain.labels, self.name)

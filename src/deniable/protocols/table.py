@@ -54,6 +54,10 @@ MOST_COMPARED = 1 << 20
 MOST_LAWS = 64
 """Hypotheses of one table."""
 
+_UNCLEAR = (
+    "the outputs of this table do not tell all answers apart, and the shares are one of several solutions. Design a "
+    "table with as many outputs as answers at least"
+)
 _SHOWN = 12
 """Outputs that are named in words."""
 
@@ -370,7 +374,16 @@ class Table(ShareProtocol):
             shares = found.frequencies
             total = np.minimum(found.stderr, 1.0) ** 2
             noise = np.maximum(total - shares * (1 - shares) / n, 1e-6 * total) * n**2
-            return Estimate(labels, n, shares * n, noise, self.name, "ibu, one of several solutions", bounded=True)
+            return Estimate(
+                labels,
+                n,
+                shares * n,
+                noise,
+                self.name,
+                "ibu, one of several solutions",
+                bounded=True,
+                unbounded=_UNCLEAR,
+            )
         counts = observed @ self._inverse
         # Of the contributions, sum of squares less squares of what they estimate; at least what the law adds anyway.
         noise = np.maximum(observed @ self._inverse**2 - counts, n * self._spread.min(axis=0))

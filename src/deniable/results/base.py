@@ -203,6 +203,8 @@ class Result(ABC):
     """Tests the tally behind the result against its protocol."""
     weights: Weights | None = field(default=None, kw_only=True)
     """What forged reports can do to the rows, where these are means over reports and no other field says it."""
+    unbounded: str = field(default="", kw_only=True)
+    """Why nothing bounds what forged reports do to the rows, where nothing does."""
     fakes: int = field(default=0, kw_only=True)
     """Up to so many of the reports may be forged: intervals hold for the honest ones."""
     said: Sequence[str] = field(default=(), kw_only=True)
@@ -322,6 +324,8 @@ class Result(ABC):
 
     def _robust(self, fakes: int) -> Self:
         if fakes and self.n and self.weights is None:
+            if self.unbounded:
+                raise MismatchError(f"no interval holds if reports may be forged: {self.unbounded}")
             raise MismatchError(
                 f"what forged reports can do to these figures ({self.kind}, {self.method}) is not known: call robust "
                 "on what the protocol estimated"

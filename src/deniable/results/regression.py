@@ -19,6 +19,10 @@ Remainder  the curvature of a logistic regression changes on the way from at_r t
            populations, with correlated, skewed, rare and curved columns, 95 percent were within it
 Unknown    where the smallest eigenvalue of the curvature is less than 3 times its own standard error, nothing is
            estimated, and a note says so
+Forged     up to m reports may be forged: each figure of gradient and curvature by itself is put where the honest ones
+           may have it, the largest and the smallest, and the equations are solved again. The hull of all these
+           intervals holds if one figure has all the forged reports; to the first order of m / n, as the step is linear
+           in every figure given the others, no division among several figures moves a coefficient further
 Units      coefficients are per unit of a column, in the unit of the target or in log odds
 Source     Newton-Raphson; one-step estimators: Le Cam 1956; over disjoint batches: Smith, Thakurta and Upadhyay 2017;
            the discriminant as a start: Haggstrom 1983; third derivatives of logistic regression: Bach 2010
@@ -35,7 +39,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from deniable.errors import LabelError, ShapeError
-from deniable.results.base import NOTHING, Floats, Result, Rows, quantile
+from deniable.results.base import NOTHING, Floats, Result, Rows, Weights, quantile
 from deniable.results.significance import Measured
 
 _SURE = 3.0
@@ -53,6 +57,8 @@ class Entry(NamedTuple):
     mean: float
     variance: float
     places: tuple[tuple[int, int], ...]
+    weights: Weights | None = None
+    """What one report can say about it; None where nobody is asked."""
 
 
 class Batch(NamedTuple):
@@ -65,6 +71,23 @@ class Batch(NamedTuple):
     """Of the gradient."""
     curvature: tuple[Entry, ...]
     n: int
+    weights: tuple[Weights, ...] = ()
+    """What one report can say about each entry of the gradient."""
+
+    def honest(self, fakes: int) -> Iterator[Batch]:
+        """What the honest reports may say if so many are forged, all of them about one figure: at the extremes."""
+        for place, weights in enumerate(self.weights):
+            for mean, grown in _extremes(float(self.gradient[place]), weights, fakes):
+                gradient, variances = self.gradient.copy(), self.variances.copy()
+                gradient[place], variances[place] = mean, grown * variances[place]
+                yield self._replace(gradient=gradient, variances=variances)
+        for place, entry in enumerate(self.curvature):
+            if entry.weights is not None:
+                for mean, grown in _extremes(entry.mean, entry.weights, fakes):
+                    moved = entry._replace(mean=mean, variance=grown * entry.variance)
+                    entries = (*self.curvature[:place], moved, *self.curvature[place + 1 :])
+                    known = self.variances if math.isfinite(mean) else np.full(self.at.size, math.nan)
+                    yield self._replace(curvature=entries, variances=known)
 
     @property
     def matrix(self) -> Floats:
@@ -72,6 +95,14 @@ class Batch(NamedTuple):
         for entry in self.curvature:
             found += entry.mean * _pattern(entry, self.at.size)
         return found
+
+
+def _extremes(mean: float, weights: Weights, fakes: int) -> Iterator[tuple[float, float]]:
+    """The largest and the smallest mean of the honest reports, and by how much its variance is larger."""
+    left = weights.reports - fakes
+    for said in (weights.lowest, weights.highest):
+        known = left > 0
+        yield (mean - fakes * (said - mean) / left, weights.reports / left) if known else (math.nan, math.nan)
 
 
 def _pattern(entry: Entry, size: int) -> Floats:
@@ -259,6 +290,8 @@ class Regression(Result):
     """Between which ends each coefficient lies, whatever the reports say."""
     unconverged: Floats | None = None
     """The part of the standard errors that comes from how far the steps may still be from the solution."""
+    honest: Callable[[int], list[Regression]] | None = None
+    """What the honest reports may say if so many are forged, at the extremes."""
 
     @classmethod
     def of(
@@ -275,11 +308,20 @@ class Regression(Result):
             empty = np.full(size, math.nan), np.full((size, size), math.nan)
             return cls(**head, value=empty[0], covariance=empty[1], said=said)  # type: ignore[arg-type]
         left = scale.matrix @ found.remainder @ scale.matrix.T
+
+        def honest(fakes: int) -> list[Regression]:
+            each = ((place, other) for place, one in enumerate(batches) for other in one.honest(fakes))
+            return [
+                cls.of([*batches[:place], other, *batches[place + 1 :]], labels, link, target, scale, protocol)
+                for place, other in each
+            ]
+
         return cls(
             **head,  # type: ignore[arg-type]
             value=scale.matrix @ found.value + scale.shift,
             covariance=scale.matrix @ found.noise @ scale.matrix.T + left,
             unconverged=np.sqrt(np.diagonal(left)),
+            honest=honest if all(one.weights for one in batches) else None,
         )
 
     @property
@@ -300,7 +342,15 @@ class Regression(Result):
         if not self.is_known:
             return np.tile([-math.inf, math.inf], (len(self.labels), 1)) if self.ends is None else self.ends
         reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr
-        return np.stack([self.value - reach, self.value + reach], axis=1)
+        ends = np.stack([self.value - reach, self.value + reach], axis=1)
+        if self.fakes and self.honest is not None:
+            for one in self.honest(self.fakes):
+                other = one.interval(level, simultaneous)
+                ends = np.stack([np.minimum(ends[:, 0], other[:, 0]), np.maximum(ends[:, 1], other[:, 1])], axis=1)
+        return ends
+
+    def _robust(self, fakes: int) -> Regression:
+        return replace(self, fakes=fakes) if self.honest is not None or not self.is_known else super()._robust(fakes)
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         ends = self.interval(level, simultaneous)
@@ -361,9 +411,11 @@ class Regression(Result):
         ]
 
     def repeated(self, noise: float, people: float) -> Regression:
-        times = max(noise, people)
+        times, honest = max(noise, people), self.honest
         left = None if self.unconverged is None else self.unconverged * math.sqrt(times)
-        return replace(self, covariance=self.covariance * times, unconverged=left, check=self._check_of(noise))
+        repeated = None if honest is None else lambda fakes: [one.repeated(noise, people) for one in honest(fakes)]
+        how: dict[str, Any] = {"unconverged": left, "honest": repeated, "check": self._check_of(noise)}
+        return replace(self, covariance=self.covariance * times, **how)
 
     def __repr__(self) -> str:
         if not self.n:
