@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.conformance.checks import accepts
-from deniable.protocols import GRR, OLH, SubsetSelection
+from deniable.domains import Grid, Integers, Records
+from deniable.errors import ReportError
+from deniable.protocols import GRR, OLH, Ranges, Rectangles, SubsetSelection
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency import bit_rows
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, random_subset, random_subsets
@@ -93,6 +95,7 @@ def test_numbers_in_bytes(size: int) -> None:
     width = width_of(size)
     assert 256 ** (width - 1) < size <= 256**width or width == 1
     numbers = np.array([0, 1, size // 2, size - 1], dtype=narrow_type(width))
+    assert [from_bytes(to_bytes(numbers[:count], width)).tolist() for count in (0, 1)] == [[], [0]]
     rows = to_bytes(numbers, width)
     assert rows.shape == (4, width)
     assert rows.tobytes() == b"".join(int(n).to_bytes(width, "little") for n in numbers)
@@ -155,6 +158,36 @@ def test_reports_as_numbers_and_as_bytes_are_the_same(size: int, epsilon: object
         assert protocol._count_numbers(numbers).tolist() == protocol._count(reports).tolist()
         any_bytes = np.random.default_rng(3).integers(0, 256, reports.shape, dtype=np.uint8)
         assert (protocol._valid_numbers(from_bytes(any_bytes)) == protocol._valid(any_bytes)).all()
+
+
+TOGETHER = [
+    Ranges(Integers(0, 1023), 1),
+    Ranges(Integers(0, 99), "1/4"),
+    Ranges(Integers(1, 40), 1, fanout=(5, 8)),
+    Rectangles({"x": Integers(0, 99), "y": Integers(5, 44)}, 1),
+    Rectangles(Grid(16, 12), "1/2"),
+]
+
+
+@pytest.mark.parametrize("protocol", TOGETHER, ids=lambda one: f"{one.name} of {len(one.groups)}")
+def test_groups_are_counted_together_as_one_by_one(protocol: Ranges | Rectangles) -> None:
+    random = np.random.default_rng(1)
+    columns = protocol.domain.columns if isinstance(protocol.domain, Records) else (("", protocol.domain),)
+    answers = {name: random.integers(one.low, one.high + 1, 6000) for name, one in columns}
+    reports = protocol.privatize(answers if len(answers) > 1 else answers[""], Simulation(1))
+    together = protocol._halves
+    assert together is not None
+    with mock.patch.object(type(protocol), "_halves", None):
+        apart = protocol.tally(reports)
+    assert protocol.tally(reports) == apart
+    flipped = np.repeat(reports.array[:12], 8 * protocol.report_bytes, axis=0)
+    bits = np.arange(len(flipped)) % (8 * protocol.report_bytes)
+    flipped[np.arange(len(flipped)), bits // 8] ^= (1 << bits % 8).astype(np.uint8)
+    for row, good in zip(flipped, protocol.valid(flipped), strict=True):
+        counted = together.counts(from_bytes(np.vstack([reports.array[:3], row])))
+        assert (counted is not None) == good
+    with pytest.raises(ReportError, match="1 of 6001 reports are malformed, the first at 6000"):
+        protocol.tally(np.vstack([reports.array, flipped[~protocol.valid(flipped)][:1]]))
 
 
 def test_who_changes_reports_does_not_inherit_their_numbers() -> None:

@@ -9,6 +9,7 @@ _adder         the same for batches, where something is cheaper to carry on than
 _valid         which rows of bytes are reports of this protocol at all (range, padding)
 _many_numbers, _count_numbers, _valid_numbers
                the same for reports as numbers, where they have at most 8 bytes and that is faster
+halves         how the reports of several groups are counted together, where they can be (`tally.py`)
 _estimate      a tally of at least one report -> a result with error bars
 _nothing       the result before the first report, where that is no mean of the domain
 ratio          the exact largest likelihood ratio of a report, between the inputs that the guarantee relates
@@ -47,7 +48,7 @@ from deniable.errors import ChannelError, DomainError, MismatchError, NumberErro
 from deniable.labels import Label
 from deniable.protocols.blanket import Blanket, of_laws
 from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes
-from deniable.protocols.tally import Adder, Counter, Counts, PlainAdder, Study, Tally, study
+from deniable.protocols.tally import Adder, Counter, Counts, Halves, PlainAdder, Study, Tally, study
 from deniable.randomness import SYSTEM, Bits, Counting, exhaust, source_of
 from deniable.results import Mean, Misfit, Result
 from deniable.specs import fingerprint, parsed
@@ -112,6 +113,14 @@ class Step(NamedTuple):
 
 _KINDS: dict[str, type[Protocol]] = {}
 
+_OTHER_FORMS = (
+    ("_many", "_many_numbers"),
+    ("_count", "_count_numbers"),
+    ("_valid", "_valid_numbers"),
+    ("_count", "halves"),
+    ("_valid", "halves"),
+)
+
 
 def as_rows(reports: Any) -> Bytes:
     """An array of bytes. Not by a cast: numpy's exceptions may quote an answer, and it makes bytes of any number."""
@@ -158,10 +167,10 @@ class Protocol(ABC):
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        for plain in ("_many", "_count", "_valid"):
+        for plain, other in _OTHER_FORMS:
             # Who changes what a report is does not inherit another form of what it was.
-            if plain in cls.__dict__ and f"{plain}_numbers" not in cls.__dict__:
-                setattr(cls, f"{plain}_numbers", getattr(Protocol, f"{plain}_numbers"))
+            if plain in cls.__dict__ and other not in cls.__dict__:
+                setattr(cls, other, getattr(Protocol, other))
         if "name" in cls.__dict__:
             known = _KINDS.setdefault(cls.name, cls)
             if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -512,6 +521,11 @@ class Protocol(ABC):
     def _valid_numbers(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
         """Of numbers that fit in the bytes of a report."""
         return self._valid(to_bytes(numbers, self.report_bytes))
+
+    @property
+    def halves(self) -> Halves | None:
+        """How reports are counted by their halves, where they can be: then those of several groups are, together."""
+        return None
 
     def parameters(self) -> dict[str, Any]:
         """What the spec holds beyond domain and epsilon."""

@@ -30,7 +30,7 @@ from deniable.errors import MismatchError, SpecError
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, load, percent
 from deniable.protocols.blanket import Blanket, mixed, worst
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes, width_of
-from deniable.protocols.tally import Adder, Counts, Tally
+from deniable.protocols.tally import WORTH_A_TABLE, Adder, Counts, HalvesCounter, Tally
 from deniable.randomness import Bits
 from deniable.results.significance import too_few, too_many
 
@@ -256,6 +256,16 @@ class Groups(Protocol):
         """A report as one number, with zeros after it, or as one item."""
         return narrow_type(self.report_bytes) if self._is_short else np.dtype((np.void, self.report_bytes))
 
+    @cached_property
+    def _halves(self) -> HalvesCounter | None:
+        """What counts the reports of all groups at once."""
+        return HalvesCounter.of([group.protocol.halves for group in self.groups]) if self._is_word else None
+
+    @property
+    def _is_word(self) -> bool:
+        """Whether a report is a word of 32 bits, or less, with the group in its first byte."""
+        return self._head == 1 and self._whole.itemsize == WORD_BYTES // 2 and self._is_short
+
     def _by_group(self, chosen: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.intp]]]:
         """The rows of each group that has any, in their order; what is no group comes in none."""
         size = len(self.groups)
@@ -331,6 +341,12 @@ class Groups(Protocol):
         return found
 
     def _add_checked(self, adder: Any, reports: Bytes) -> None:
+        if len(reports) >= WORTH_A_TABLE and self._halves is not None:
+            counted = self._halves.counts(from_bytes(reports))
+            if counted is not None:  # else one is no report, which is found below
+                for group, (people, counts) in enumerate(counted):
+                    adder.add_counts(group, people, counts)
+                return
         # Taken apart once, for both: that costs as much as everything that is done with the parts.
         parts = [(group, own) for group, _, own in self._split(reports)]
         good = all(self._is_good(group, own).all() for group, own in parts)
@@ -498,6 +514,11 @@ class _GroupAdder:
             self._adders[group].add(self._protocol._inner(group, own))
         else:
             self._counts[group] += self._protocol.groups[group].protocol._count_numbers(own)
+
+    def add_counts(self, group: int, people: int, counts: Counts) -> None:
+        """What was counted already."""
+        self._people[group] += people
+        self._counts[group] += counts
 
     def counts(self) -> Counts:
         each = [adder.counts() for adder in self._adders] or self._counts

@@ -177,10 +177,14 @@ def from_bytes(rows: Bytes) -> NDArray[Any]:
     kind = narrow_type(width)
     if kind.itemsize == width:
         return np.ascontiguousarray(rows).view(kind)[:, 0]
-    padded = np.zeros((count, kind.itemsize), dtype=np.uint8)
-    for column in range(width):
-        padded[:, column] = rows[:, column]
-    return padded.view(kind)[:, 0]
+    numbers = np.empty(count, dtype=kind)
+    # Words that reach into the next row; the last ones have none to reach into.
+    rest = min(count, 1)
+    flat = np.ascontiguousarray(rows).reshape(-1)
+    numbers[: count - rest] = np.ndarray((count - rest,), kind, flat, 0, (width,))
+    numbers &= kind.type((1 << 8 * width) - 1)
+    numbers[count - rest :] = [int.from_bytes(row.tobytes(), "little") for row in rows[count - rest :]]
+    return numbers
 
 
 _BLOCK = 1 << 16

@@ -5,6 +5,10 @@ parts, in any order and grouping, to the last bit. Reports need never be kept.
 
 Batches    a `Counter` counts them as if they had come at once. A family whose counters are cheaper to carry on than to
            finish says so by an adder of its own (`Protocol._adder`)
+Halves     the reports of groups are counted together, without taking them apart: to find the rows of each group costs
+           more than to count them. A report is cut into its lowest bits and what is above them. Of all groups in one
+           table are counted the lower halves, the upper ones and, where a group needs it, lower xor upper. Each
+           protocol makes its counters of these, and says whether any of the reports is none of its own
 Studies    repeat a whole collection many times. Where the joint law of the counters is known, they are drawn from it in
            about as many draws as there are counters, whatever the number of people: binomials and a multinomial for
            GRR, two binomials per counter for unary encodings, splits bit by bit for Hadamard. Every other protocol
@@ -17,11 +21,11 @@ from __future__ import annotations
 
 import json
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -189,6 +193,86 @@ class PlainAdder:
 
     def counts(self) -> Counts:
         return self._total.copy()
+
+
+WORTH_A_TABLE = 1 << 12
+"""Reports, from which on the tables of halves are worth their making."""
+_ROWS_AT_ONCE = 1 << 16
+_GROUP_BITS = 8
+_MOST_GROUPS, _MOST_HALF = 8, 13
+"""Whose halves are counted by numbers of 16 bits."""
+
+
+class Halves(NamedTuple):
+    """How the reports of one protocol are counted by their halves."""
+
+    bits: int
+    """Of the lower half."""
+    read: Callable[[list[Counts]], Counts | None]
+    """How often each lower half came, each upper one and, if it is `mixed`, each lower xor upper one, for every number
+    of so many bits or more: the counters, or None where one of the reports is none."""
+    mixed: bool = False
+    ones: int | None = None
+    """How many bits of each report are set, where that is known."""
+
+
+class HalvesCounter:
+    """Counts the reports of several groups, whose number is the lowest byte of a report."""
+
+    def __init__(self, halves: Sequence[Halves]) -> None:
+        self._halves = halves
+        self._width = max(one.bits for one in halves)
+        self._lengths = np.uint32(sum(one.bits << 4 * place for place, one in enumerate(halves)))
+        self._kinds = 3 if any(one.mixed for one in halves) else 2
+        self._weighed = [(place, one.ones) for place, one in enumerate(halves) if one.ones is not None]
+
+    @classmethod
+    def of(cls, halves: Sequence[Halves | None]) -> HalvesCounter | None:
+        known = [one for one in halves if one is not None and one.bits <= _MOST_HALF]
+        return cls(known) if len(known) == len(halves) <= _MOST_GROUPS else None
+
+    def counts(self, reports: NDArray[np.uint32]) -> list[tuple[int, Counts]] | None:
+        """The number of reports of each group and its counters; None where one of the reports is none."""
+        groups = len(self._halves)
+        tables: Counts = np.zeros((self._kinds, groups << self._width), dtype=np.int64)
+        for start in range(0, reports.size, _ROWS_AT_ONCE):
+            if not self._add(reports[start : start + _ROWS_AT_ONCE], tables):
+                return None
+        found = []
+        for place, one in enumerate(self._halves):
+            own = list(tables.reshape(self._kinds, groups, -1)[:, place])
+            counters = one.read(own)
+            if counters is None:
+                return None
+            found.append((int(own[0].sum()), counters))
+        return found
+
+    def _add(self, reports: NDArray[np.uint32], tables: Counts) -> bool:
+        group = reports.astype(np.uint8)
+        if int(group.max(initial=0)) >= len(self._halves):
+            return False
+        body = reports >> np.uint32(_GROUP_BITS)
+        if self._weighed:
+            ones = np.bitwise_count(body)
+            if any(((ones != own) & (group == place)).any() for place, own in self._weighed):
+                return False
+        length = group.astype(np.uint32)
+        length <<= np.uint32(2)
+        np.right_shift(self._lengths, length, out=length)
+        length &= np.uint32(15)
+        above = body >> length
+        if int(above.max(initial=0)) >> self._width:
+            return False
+        upper = above.astype(np.uint16)
+        above <<= length
+        body ^= above
+        lower, own = body.astype(np.uint16), group.astype(np.uint16)
+        own <<= np.uint16(self._width)
+        mixed = lower ^ upper
+        for half, table in zip((lower, upper, mixed), tables, strict=False):
+            half |= own
+            table += np.bincount(half, minlength=table.size)
+        return True
 
 
 class Counter:

@@ -28,7 +28,7 @@ from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, percent
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.reports import Bytes, Reports, from_bytes, histogram, narrow_type, to_bytes, width_of
-from deniable.protocols.tally import Counts, Tally, kept_or_uniform, spread_evenly
+from deniable.protocols.tally import Counts, Halves, Tally, kept_or_uniform, spread_evenly
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support
 from deniable.results.significance import too_far
@@ -140,6 +140,16 @@ class GRR(PureProtocol):
 
     def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
         return histogram(numbers.astype(narrow_type(self.report_bytes), copy=False), self.domain.size)
+
+    @property
+    def halves(self) -> Halves:
+        size = self.domain.size
+
+        def read(found: list[Counts]) -> Counts | None:
+            lower, upper = found[:2]
+            return None if lower[size:].any() or upper[1:].any() else lower[:size]
+
+        return Halves((size - 1).bit_length(), read)
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         supported: NDArray[np.bool_] = from_bytes(reports)[:, None] == np.arange(self.domain.size)

@@ -44,7 +44,7 @@ from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protoc
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
 from deniable.protocols.frequency.histogram import NEWTON_LIMIT, PureProtocol, SupportModel, Supports
 from deniable.protocols.reports import Bytes, to_bytes
-from deniable.protocols.tally import Counts
+from deniable.protocols.tally import Counts, Halves
 from deniable.randomness import Bits
 from deniable.randomness.kernels import coins_above
 
@@ -271,6 +271,26 @@ class LocalHashing(PureProtocol):
     def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
         return self._count_fields(self._fields_of_numbers(numbers), numbers.size)
 
+    @property
+    def halves(self) -> Halves | None:
+        """A field is a half."""
+        if self.hash_bits > 2:
+            return None
+        size, kinds = 2 << self.index_bits, (1 << self.hash_bits) - 1
+
+        def read(found: list[Counts]) -> Counts | None:
+            beyond = found[1][size if self.hash_bits == 2 else 1 :]
+            both = np.sum([one[:size] for one in found[:kinds]], axis=0)
+            return None if beyond.any() else self._signed(both, int(found[0].sum()))
+
+        return Halves(self.index_bits + 1, read, mixed=self.hash_bits == 2)
+
+    def _signed(self, both: Counts, n: int) -> Counts:
+        """The counters, from how often n reports had each index with either sign."""
+        small: Counts = both[: 1 << self.index_bits] - both[1 << self.index_bits :]
+        small[0] += n
+        return small
+
     def _fields_of_numbers(self, numbers: NDArray[Any]) -> Iterator[list[NDArray[Any]]]:
         kind, step = numbers.dtype.type, self.index_bits + 1
         for start in range(0, numbers.size, _BLOCK):
@@ -285,9 +305,7 @@ class LocalHashing(PureProtocol):
             for fields in blocks:
                 for combination in self._combinations([field.astype(np.int64) for field in fields]):
                     both += np.bincount(combination, minlength=2 << length)
-            small: Counts = both[: 1 << length] - both[1 << length :]
-            small[0] += n
-            return small
+            return self._signed(both, n)
         total = np.zeros(1 << length, dtype=np.int64)
         # 32-bit counters halve the memory that random additions touch; they are emptied before they can overflow.
         table = np.zeros(1 << length, dtype=np.int32)

@@ -37,7 +37,7 @@ from deniable.protocols.frequency.bit_rows import (
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zero
 from deniable.protocols.reports import Bytes, from_bytes, histogram, to_bytes, width_of
-from deniable.protocols.tally import Adder, Counts
+from deniable.protocols.tally import Adder, Counts, Halves
 from deniable.randomness import Bits
 from deniable.randomness.kernels import BLOCK, integers_below
 
@@ -168,6 +168,20 @@ class Subsets:
         counts: Counts = self._lanes @ histogram(maps, 1 << self.size)[self._maps]
         return counts
 
+    @property
+    def halves(self) -> Halves | None:
+        """Bitmaps are cut in the middle."""
+        bits = -(-self.size // 2)
+        rest = self.size - bits
+
+        def read(found: list[Counts]) -> Counts | None:
+            lower, upper = found[:2]
+            if upper[1 << rest :].any():
+                return None
+            return np.concatenate([_by_bit(lower, bits), _by_bit(upper, rest)])
+
+        return None if self.listed else Halves(bits, read, ones=self.members)
+
     def adder(self) -> Adder | None:
         """What counts batch after batch faster than one by one, if anything does."""
         return None if self.listed or self.few is not None else BitCounter(self.report_bytes, self.size)
@@ -179,6 +193,13 @@ class Subsets:
         members = np.zeros((len(reports), self.size), dtype=np.bool_)
         np.put_along_axis(members, self._positions(reports).astype(np.int64), True, axis=1)
         return members
+
+
+def _by_bit(counts: Counts, bits: int) -> Counts:
+    """How often each bit is set in numbers that are counted."""
+    flags = np.arange(1 << bits) >> np.arange(bits)[:, None] & 1
+    found: Counts = flags @ counts[: 1 << bits]
+    return found
 
 
 @dataclass(frozen=True)
@@ -310,6 +331,10 @@ class SubsetSelection(PureProtocol):
         if self.subsets.few is None or numbers.size < _MANY:
             return super()._count_numbers(numbers)
         return self.subsets.count_maps(numbers)
+
+    @property
+    def halves(self) -> Halves | None:
+        return self.subsets.halves
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.subsets.valid(reports)
