@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deniable.cli.marginals import _OF_A_MODEL
+
+ROOT = Path(__file__).parents[2]
 PARTS = {
     "smoke": ["yes", "no"],
     "town": {"low": 0, "high": 4},
@@ -242,3 +245,11 @@ def test_a_survey_may_ask_for_one_of_its_questions(run, tmp_path, monkeypatch):
     for wrong in ({"ask": 4}, {"questions": asked[:1]}, {"questions": [asked[0] | {"epsilon": 1}, *asked[1:]]}):
         Path("draft.json").write_text(json.dumps(draft | wrong))
         run("survey", "new", "draft.json", "-o", "other.json", code=2)
+
+
+def test_how_often_intervals_of_models_hold_is_said_as_it_was_measured() -> None:
+    """The sentence of the command is that of the stored benchmark."""
+    stored = json.loads((ROOT / "benchmarks" / "results" / "joint-uses.json").read_text(encoding="utf-8"))
+    facts = next(one["facts"] for one in stored["results"] if one["name"] == "joint-coverage")
+    held = [float(value.split()[0]) for name, value in facts.items() if not name.endswith("unbiased")]
+    assert f"{min(held):.0f} to {max(held):.0f} of 100 intervals at 95 % held" in _OF_A_MODEL

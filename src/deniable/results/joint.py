@@ -387,7 +387,7 @@ class Joint(Several):
         known = {name: getattr(both, name) for name in ("labels", "n", "counts", "noise", "protocol", "people")}
         return Crosstab(**known, method="combined", axes=heard[0].axes)
 
-    def model(self, method: str = "shrink", classes: int | None = None, draws: int = 30) -> Model:
+    def model(self, method: str = "blend", classes: int | None = None, draws: int = 30) -> Model:
         """One distribution of whole records behind all tables, by one of the methods of `deniable.results.models`.
 
         `classes` fixes the number of latent classes; `draws` is how often the bootstrap fits the model.
