@@ -117,7 +117,7 @@ export function ranges(rows, { title, unit = "", ends = [], reach = 0 }) {
       svg(
         "svg",
         { "aria-hidden": "true" },
-        marks.map((x) => line(at(x), at(x), 0, 100, "grid")),
+        marks.map((x) => line(at(x), at(x), 0, 100, x === 0 ? "zero" : "grid")),
         reach > 0 && line(at(low - reach), at(high + reach), 50, 50, "fakes"),
         Number.isFinite(low + high) && [line(at(low), at(high), 50, 50, "whisker"), [low, high].map((end) => line(at(end), at(end), 36, 64, "whisker"))],
         Number.isFinite(value) && svg("circle", { cx: at(value), cy: "50%", r: 5, class: "bar" }),

@@ -251,7 +251,7 @@ export class QuestionPanel {
     update(this.#command, command(this.#board.cli(this)));
   }
 
-  /** Several columns together: a map of two of them, darker where more people are, at one answer of each further one. */
+  /** Several columns together: a map of two of them, more colour where more people are, at one answer of each further one. */
   #crosstab() {
     const { axes } = this.#raw;
     const { down, along, view } = this.#board.state;
@@ -279,7 +279,7 @@ export class QuestionPanel {
     });
     const head = h("tr", {}, h("td", {}, `${axes[first].name} \\ ${axes[second].name}`), axes[second].labels.map((name) => h("th", { scope: "col" }, name)));
     const body = axes[first].labels.map((name, i) => h("tr", {}, h("th", { scope: "row" }, name), axes[second].labels.map((_, j) => cell(i, j))));
-    const title = `Shares of ${axes[first].name} and ${axes[second].name} together: darker where more people are, pale where the interval contains zero`;
+    const title = `Shares of ${axes[first].name} and ${axes[second].name} together: more colour where more people are, pale figures where the interval contains zero`;
     return h("div", { class: "matrix" }, choose, h("table", {}, h("caption", {}, title), head, body));
   }
 
@@ -305,7 +305,7 @@ export class QuestionPanel {
     return h("div", { class: "sizes" }, h("h3", {}, "How many of them people have"), bars(rows, { title: `How many items people chose for “${this.text}”`, floor: null, reach: 0 }));
   }
 
-  /** Of sets: how many people have both of two items; the darker, the more. The most common items only. */
+  /** Of sets: how many people have both of two items; the more, the more colour. The most common items only. */
   #matrix() {
     const { rows, further } = this.#raw;
     if (!further?.together?.length) return null;
@@ -395,9 +395,10 @@ export class QuestionPanel {
       : `Move the slider: one fake report in a hundred moves the figure by up to ${quantity(Number((0.01 * poisoning).toPrecision(3)), own)}.`;
     const title = `Estimates for “${text}” with ${percent(level, 0)} intervals; the table has the numbers`;
     const drawn = (unit) => rows.filter((row) => row.unit === unit).map((row) => ({ ...row, label: label(row.label) }));
+    const ends = whole ? [low, high] : this.kind === "regression" ? [0] : []; // a coefficient of 0 is no effect
     update(
       this.#chart,
-      units.map((unit) => ranges(drawn(unit), { title, unit, ends: whole ? [low, high] : [], reach })),
+      units.map((unit) => ranges(drawn(unit), { title, unit, ends, reach })),
       legend([["whisker", `${percent(level, 0)} interval${about === "population" ? "" : ", among those who answered"}`], ...(fakes && whole ? [["fakes", "with the fakes"]] : [])]),
       this.#notes(),
     );
@@ -477,8 +478,8 @@ export class QuestionPanel {
       this.#notes(),
       (this.#rangeForm ??= this.#newRangeForm(this.#question.protocol.domain.columns.map(({ name }) => name))),
       this.#rangeShare(),
-      heatMap(rows, { title: `Map of “${this.text}”: a rectangle is darker where more people are; the table has the numbers`, names, interval, square: cell !== undefined }),
-      legend([["bar", `${method}: darker where more people are`]]),
+      heatMap(rows, { title: `Map of “${this.text}”: a rectangle has more colour where more people are; the table has the numbers`, names, interval, square: cell !== undefined }),
+      legend([["bar", `${method}: more colour where more people are`]]),
       h("p", { class: "note" }, "A dot marks a rectangle whose interval contains zero. There are as many rectangles as stand out of the noise; “Bins” shows more rows and columns, with wider intervals."),
     );
     performance.mark("deniable-chart");
