@@ -8,6 +8,7 @@ Resume     what is done stays done: a round that is closed is not closed again, 
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -99,6 +100,8 @@ def following(
     """
     if publish and (service is None or to is None):
         raise SpecError("--publish goes with --from URL and -o FILE: the next round is kept before it is published")
+    if to is not None and not os.access(to.parent, os.W_OK):
+        raise SpecError(f"{str(to)!r} cannot be written: make its folder first, or give another -o FILE")
     if service is None:
         given, counts = _from_files(source, tally)
         _save(given, counts, _made(given, counts, opens, days, to), to)
@@ -126,8 +129,9 @@ def following(
             if not publish or not yes or listed is None:
                 how = "say --yes if it is to be closed now" if publish else "close it first with deniable survey close"
                 raise SpecError(f"round {round_of(given).number} is {state} there, so its tally may change: {how}")
-            _made(given, analyst.tally(given), opens, days, None)  # what refuses does so before the round is closed
+            # What refuses does so before the round is closed.
             _refuse_other(given, kept, to)
+            _made(given, analyst.tally(given), opens, days, to)
             analyst.close_survey(given.fingerprint)
             output.write(f"closed: {analyst.address(given.fingerprint)}\n")
         counts = analyst.tally(given)

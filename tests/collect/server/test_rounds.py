@@ -239,3 +239,28 @@ def test_what_stands_against_the_next_round_is_said_before_this_one_is_closed(li
     assert published(live) == [("collecting", None)]
     done = ran("campaign", "next", FIRST.fingerprint[:12], *command[3:], "-o", file, role="admin")
     assert f"answer: {server}/s/{Survey.load(file).fingerprint}" in done.stdout.replace("\n", "")
+
+
+def test_what_the_service_refuses_about_the_next_round_is_said_in_a_sentence_and_changes_nothing(live, tmp_path):
+    server, file, false = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json", tmp_path / "false"
+    live.send(FIRST, 0, people(FIRST, 600, 1))
+    false.write_text("a" * 43)
+    false.chmod(0o600)
+    next_round(FIRST, tally_of(FIRST, *COUNTS), TODAY, TODAY + 7 * DAY).save(tmp_path / "invented.json")
+    admin, analyst = token_file(tmp_path, "admin"), token_file(tmp_path, "analyst")
+    cases = {
+        ("work", server, false, file): "token",
+        ("work", server, analyst, file): "token",
+        ("work", "http://127.0.0.1:9", admin, file): "127.0.0.1:9",
+        ("wrok", server, admin, file): "wrok",
+        ("0" * 12, server, admin, file): "0" * 12,
+        (plain().name, server, admin, file): "belongs to no campaign",
+        ("work", server, admin, tmp_path / "nowhere" / "round-2.json"): "make its folder first",
+        ("work", server, admin, tmp_path / "invented.json"): "it was changed, or it is of another moment",
+    }
+    for (source, where, token, to), said in cases.items():
+        whole = ["campaign", "next", source, "--from", where, "--publish", "--yes", "-o", to, "--token-file", token]
+        done = CliRunner().invoke(app, [str(one) for one in whole])
+        assert (done.exit_code, said in " ".join(done.stderr.split())) == (2, True), (source, where, done.output)
+        assert "Traceback" not in done.output
+        assert (published(live), file.exists()) == ([("collecting", None)], False), source
