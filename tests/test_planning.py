@@ -430,6 +430,9 @@ def test_protocols_of_numbers_are_compared_by_the_figure_that_is_asked_for():
     assert unknown.to_dict() == ranges.to_dict()
     smooth = plan(ages, epsilon=1, n=20_000, read="ranges", shape="smooth")
     assert (smooth.best.name, smooth.within) == ("Window", rows["Window"].half_width)
+    few = [plan(Integers(0, 15), epsilon=1, n=n, read="ranges", shape="smooth") for n in (10_000, 100_000)]
+    assert [one.best.name for one in few] == ["Window", "Ranges"], "each of 16 numbers stands out with 100,000 people"
+    assert "each number stand out by itself" in few[1].reason
     shape = plan(ages, epsilon=1, n=20_000, read="distribution")
     assert shape.best.name == "Window"
     rough = plan(ages, epsilon=1, n=20_000, read="distribution", shape="rough")

@@ -382,9 +382,10 @@ def plan(
     is not what the domain is usually read for. Of a distribution noise and `within` are those of the median, in its
     unit, if all numbers are equally common; of ranges, rectangles and places those of the share of a typical one.
     `memory` is how many bytes a tally may have at most. `shape` says of numbers that are read for their distribution or
-    ranges whether they are spread smoothly: "smooth" chooses a window, whose shares are nearer then, "rough" a tree of
-    ranges, whose errors hold for any shape; "unknown" is the default, and chooses what was asked for. Both answer both
-    questions, and stand side by side in the table, beside flat oracles over single numbers and over bins.
+    ranges whether they are spread smoothly: "smooth" chooses a window, whose shares are nearer then, unless n people
+    make each number stand out by itself; "rough" a tree of ranges, whose errors hold for any shape; "unknown" is the
+    default, and chooses what was asked for. Both answer both questions, and stand side by side in the table, beside
+    flat oracles over single numbers and over bins.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)
@@ -498,13 +499,18 @@ class _Goal:
         asked = self.read or self.domain.reads
         return asked if asked in SHAPES.values() else None
 
-    @property
-    def _reads(self) -> str | None:
-        """What the chosen protocol is read for: what is asked, unless the shape says more."""
-        return SHAPES[self.shape] if self.shape is not None else self._asked
+    def _chosen(self, protocols: Mapping[str, Protocol], n: int) -> str:
+        """The protocol that is read for what is asked, unless the shape says more.
+
+        Where each number stands out by itself, nothing is left to smooth, and ranges are nearer for any shape.
+        """
+        reads = self._asked if self.shape is None else SHAPES[self.shape]
+        if self.shape == "smooth" and any(protocol.resolves(n) for protocol in protocols.values()):
+            reads = "ranges"
+        return choose(protocols, n, reads)
 
     def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
-        chosen = protocols[choose(protocols, n, self._reads)]
+        chosen = protocols[self._chosen(protocols, n)]
         return half_width(chosen, n, self.level, self.population, self._asked)
 
     def people(self, epsilon: Fraction, within: float) -> int:
@@ -554,7 +560,7 @@ class _Goal:
     def plan(self, epsilon: Fraction, n: int, solved: str) -> Plan:
         protocols = self._built(epsilon, n)
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
-        choice = options[choose(protocols, n, self._reads)]
+        choice = options[self._chosen(protocols, n)]
         rows = [*options.values(), *self._binned(epsilon, n)]
         table = tuple(sorted(rows, key=lambda option: (digits(option.noise), option is not choice, option.name)))
         among = few = ""
@@ -619,6 +625,8 @@ class _Goal:
             "rough": "many people are said to give the same few numbers, and its errors hold for any shape",
             None: SHAPE_UNKNOWN[self._asked],
         }[self.shape]
+        if self.shape == "smooth" and choice.protocol.reads == "ranges":
+            why = "so many people make each number stand out by itself, and then no shape needs to be fitted"
         return f" {choice.name} is chosen because {why}; {own}. The others, for {what}: {', '.join(each)}.{bins}"
 
     def _over_epochs(self, choice: Option, n: int) -> str:

@@ -194,7 +194,7 @@ def test_a_draft_says_what_is_private() -> None:
     public = Survey.from_draft(draft(strata={"sex": ["f", "m", "x"]}))
     assert "question smoke: sent in clear" in {edit.what for edit in weaker(diff(survey, public))}
     for strata, why in (
-        ({"sex": {"private": ["f", "m"]}, "country": ["de", "fr"]}, "all public or all private"),
+        ({"sex": {"private": ["f", "m"]}, "country": ["de", "fr"]}, "'country' would be sent in clear"),
         ({"sex": {"hidden": ["f", "m"]}}, "is written"),
         ({"smoke": {"private": ["f", "m"]}}, "called like a stratum"),
     ):

@@ -16,6 +16,7 @@ from deniable.protocols import load
 from deniable.protocols.numeric.density import prior_of, shares_of
 from deniable.protocols.ranges.fit import Seen, _fit, fitted
 from deniable.protocols.ranges.tree import Law, Level, Tree
+from deniable.results.distribution import QUANTILES
 
 INDEPENDENT, DRAWN = Law(0.24, 0.19, 0.0, 0.0, 0.4, 0.2), Law(0.24, 0.19, -0.01, -0.02, 0.4, 0.2)
 
@@ -399,17 +400,16 @@ def covered(shape: str, epsilon: str, runs: int, n: int, cells: int) -> np.ndarr
     shares = shares / shares.sum()
     total = np.concatenate([[0.0], np.cumsum(shares)])
     ends = [sorted(pair) for pair in np.random.default_rng(4).integers(0, cells, size=(6, 2)).tolist()]
-    quantiles = [0.05, 0.25, 0.5, 0.75, 0.95]
-    true = [total[b + 1] - total[a] for a, b in ends] + [float(np.searchsorted(total[1:], q)) for q in quantiles]
     mean = float(shares @ np.arange(cells))
+    true = [float(np.searchsorted(total[1:], q)) for q in QUANTILES]
     true += [mean, math.sqrt(float(shares @ (np.arange(cells) - mean) ** 2))]
+    true += [total[b + 1] - total[a] for a, b in ends]
     hits = []
     for run in range(runs):
         found = made.estimate(collected(made, shares, n, 1000 + run))
-        figures = [found.range(a, b) for a, b in ends] + [found.quantile(q) for q in quantiles] + [found.mean, found.sd]
-        hits.append(
-            [low <= one <= high for one, (low, high) in zip(true, (x.interval() for x in figures), strict=True)]
-        )
+        rows, spans = found.table(), [found.range(a, b).interval() for a, b in ends]
+        low, high = (np.append(own[:7], of) for own, of in zip((rows.low, rows.high), np.array(spans).T, strict=True))
+        hits.append((low <= true) & (true <= high))
     return np.mean(hits, axis=0)
 
 

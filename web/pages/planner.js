@@ -31,6 +31,7 @@ const FIGURES = {
   rectangles: { around: "around the share of a typical rectangle, if all numbers are equally common", of: "the share of a typical rectangle", write: (width) => percent(width, 2) },
   pairs: { around: "around the share of any combination of two parts", of: "the share of any combination", write: (width) => percent(width, 2) },
   triples: { around: "around the share of any combination of three parts", of: "the share of any combination", write: (width) => percent(width, 2) },
+  strata: { around: "around the figure of a typical stratum, if all strata are equally large", of: "the figure of a typical stratum", write: (width, unit, { positions }) => (positions ? quantity(Number(width.toPrecision(3)), unit) : percent(width, 2)) },
   places: { around: "around the share of a typical rectangle of cells, if all cells are equally common", of: "the share of a typical rectangle", write: (width) => percent(width, 2) },
   items: { around: "around the share of any item", of: "the share of any item", write: (width) => percent(width, 2) },
   keys: { around: "around the share of any key", of: "the share of any key", write: (width) => percent(width, 2) },
@@ -40,7 +41,7 @@ const FIGURES = {
 
 function result(plan, query) {
   const { around, of, write } = FIGURES[plan.reads] ?? FIGURES.shares;
-  const wide = (width) => write(width, plan.unit);
+  const wide = (width) => write(width, plan.unit, plan.best);
   const within = wide(plan.within);
   const shares = ["shares", "items", "keys", "found"].includes(plan.reads);
   const chosen = plan.table.find(({ name }) => name === plan.choice);
@@ -105,7 +106,7 @@ function result(plan, query) {
       "section",
       { class: "card" },
       h("h2", {}, `The interval ± against epsilon, for ${plural(plan.n, "person", "people")}`),
-      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: ["mean", "distribution"].includes(plan.reads) ? short : undefined, mark: [fraction(plan.epsilon), chosen.half_width] }),
+      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: plan.unit || ["mean", "distribution"].includes(plan.reads) ? short : undefined, mark: [fraction(plan.epsilon), chosen.half_width] }),
     ),
   ];
 }
@@ -164,6 +165,7 @@ const KINDS = {
   ranges: { words: "a number (shares of ranges)", fields: NUMBER, query: () => ({ ...number(), read: "ranges" }) },
   record: { words: "a record, one part per report", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)) }) },
   pairs: { words: "a record, two parts per report (tables)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "pairs" }) },
+  strata: { words: "an answer by private strata (the last part is the answer)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "strata" }) },
   plane: { words: "two numbers (shares of rectangles)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "rectangles" }) },
   places: { words: "a place on a grid (epsilon of one cell side)", fields: ["columns", "rows"], query: () => ({ places: `${text("columns")}x${text("rows")}` }) },
 };
@@ -183,9 +185,16 @@ function parts(lines) {
   return found;
 }
 
+/** Whether the figure is a number in its unit, and not a share, which is written in percent. */
+function isQuantity() {
+  if (kind() !== "strata") return kind() === "number" || kind() === "shape";
+  const answer = Object.values(parts(fields.parts.input.value)).at(-1);
+  return "number" in answer || answer.high > 32; // of few whole numbers the shares are read
+}
+
 function query() {
   const asked = { ...KINDS[kind()].query(), level: text("level") / 100, about: fields.about.input.value };
-  const unit = kind() === "number" || kind() === "shape" ? 1 : 100; // shares are written in percent
+  const unit = isQuantity() ? 1 : 100;
   for (const name of ["epsilon", "people", "within"]) if (name !== solved) asked[name] = name === "within" ? text(name) / unit : text(name);
   return asked;
 }
@@ -195,7 +204,7 @@ function arrange() {
   for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
   const used = KINDS[kind()].fields;
   for (const one of Object.values(KINDS).flatMap(({ fields: own }) => own)) fields[one].element.hidden = !used.includes(one);
-  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"], places: ["Interval ± (percent)", "around the share of a typical rectangle"], several: ["Interval ± (percent)", "around the share of any item"], keys: ["Interval ± (percent)", "around the share of any key"], discover: ["Interval ± (percent)", "around the share of what is found"], bits: ["Interval ± (percent)", "around the share of what is found"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
+  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], strata: ["Interval ±", "around the shares of a stratum, in percent, or around its mean, in its unit"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"], places: ["Interval ± (percent)", "around the share of a typical rectangle"], several: ["Interval ± (percent)", "around the share of any item"], keys: ["Interval ± (percent)", "around the share of any key"], discover: ["Interval ± (percent)", "around the share of what is found"], bits: ["Interval ± (percent)", "around the share of what is found"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
   fields.within.element.querySelector("label").textContent = label;
   fields.within.element.querySelector(".note").textContent = help;
 }

@@ -204,6 +204,9 @@ def _command(
 
 def main() -> None:
     """The entry point of the installed command."""
+    # Matrices here are small: the threads of a linear algebra library would wait for each other, on a busy machine for
+    # tens of times as long as the work takes.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()  # nothing becomes garbage while modules are loaded, and looking for it takes a twentieth of a start
     for stream in (sys.stdout, sys.stderr):
         # A label that the terminal's encoding lacks is written as an escape instead of ending the command.

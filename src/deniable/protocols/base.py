@@ -488,6 +488,10 @@ class Protocol(ABC):
         """The smallest figure that stands out of the noise, where there is such a thing."""
         return None
 
+    def resolves(self, n: int) -> bool:
+        """Whether n people make each single number stand out of the noise, so that a fitted shape gains nothing."""
+        return False
+
     def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
         """The protocols of the parts of an answer, and about how many of n people each gets.
 

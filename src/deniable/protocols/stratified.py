@@ -354,6 +354,9 @@ def private_strata(strata: Any) -> dict[str, Any]:
         for name, values in given.items()
         if isinstance(values, Mapping) and set(values) == {"private"}
     }
-    if found and len(found) < len(given):
-        raise SpecError("strata are all public or all private: write the others as private, too, or leave them out")
+    if found and (public := [name for name in given if name not in found]):
+        raise SpecError(
+            f"strata are all private or all public, and {' and '.join(map(repr, public))} would be sent in clear: "
+            f'write {{"{public[0]}": {{"private": [...]}}}}, too, or leave it out'
+        )
     return found

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -91,9 +91,11 @@ class Figure(float):
         cls, value: float, interval: Callable[[float, bool], tuple[float, float]], stderr: float | None
     ) -> Figure:
         made = super().__new__(cls, value)
-        made._interval = interval  # type: ignore[attr-defined]
-        low, high = interval(0.95, True)
-        made.stderr = (high - low) / (2 * quantile(0.95)) if stderr is None else stderr
+        made._interval = cache(interval)  # type: ignore[attr-defined]
+        if stderr is None:
+            low, high = made.interval()
+            stderr = (high - low) / (2 * quantile(0.95))
+        made.stderr = stderr
         return made
 
     @property

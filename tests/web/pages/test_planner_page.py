@@ -34,6 +34,7 @@ ASKED = [
     "number=0..24&unit=hours&epsilon=1&within=0.5",
     pytest.param("number=-5..10.5&epsilon=2&people=1000", marks=pytest.mark.slow),
     f"record={quote(RECORD)}&epsilon=1&people=20000",
+    f"record={quote(RECORD)}&read=strata&epsilon=1&people=20000",
     "discover=12&epsilon=4&people=20000",
     "categories=30&at_most=4&epsilon=1&people=20000",
     "categories=6&at_most=2&number=1..5&unit=stars&people=9000&within=0.05",
@@ -180,6 +181,15 @@ def test_the_page_plans_means_and_records(service: Service, open_tab: Open) -> N
     tab.get_by_label("An answer is").select_option("keys")
     tab.wait_for_selector("text=--at-most 3")
     assert "Use KeyValue" in tab.inner_text("section.promise")
+    check_command(tab)
+    tab.get_by_label("An answer is").select_option("strata")
+    tab.get_by_label("Parts").fill("sex: f, m\nsmoke: yes, no")
+    tab.wait_for_selector(".command >> text=sex")
+    assert "Use PrivateStrata" in tab.inner_text("section.promise")
+    check_command(tab)
+    tab.get_by_label("How many people do I need?").check()
+    tab.get_by_label("Parts").fill("sex: f, m\nsleep: 0..24 hours")
+    tab.wait_for_selector("text=intervals of ± 0.5\u00a0hours")
     check_command(tab)
     tab.get_by_label("An answer is").select_option("record")
     tab.get_by_label("Parts").fill("smoke yes no")

@@ -351,6 +351,9 @@ class Window(OnGrid, Protocol):
                 break
         return edges
 
+    def resolves(self, n: int) -> bool:
+        return self.read == DISTRIBUTION and self.is_whole and self._edges(n).size > self.positions
+
     def _true_figures(self, answers: Any, people: Any) -> NDArray[np.float64]:
         numbers = self._number(self.domain.encode(answers))
         held = np.ones(len(numbers)) if people is None else np.asarray(people, dtype=float)
