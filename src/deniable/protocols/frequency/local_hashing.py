@@ -209,7 +209,7 @@ class LocalHashing(PureProtocol):
         answers = values.astype(words.dtype)
         answers |= kind(1 << length)
         for place in range(0, used, length + 1):
-            wrong = np.bitwise_count(words & answers)
+            wrong = _parities(words & answers)
             wrong &= kept
             words ^= wrong.astype(words.dtype) << kind(place + length)
             answers <<= kind(length + 1)
@@ -280,7 +280,9 @@ class LocalHashing(PureProtocol):
 
         def read(found: list[Counts]) -> Counts | None:
             beyond = found[1][size if self.hash_bits == 2 else 1 :]
-            both = np.sum([one[:size] for one in found[:kinds]], axis=0)
+            both = found[0][:size].copy()
+            for other in found[1:kinds]:
+                both += other[:size]
             return None if beyond.any() else self._signed(both, int(found[0].sum()))
 
         return Halves(self.index_bits + 1, read, mixed=self.hash_bits == 2)
@@ -357,6 +359,15 @@ class LocalHashing(PureProtocol):
         blocks = [np.stack(fields).astype(np.int64) for fields in self._fields(reports)]
         fields = np.concatenate(blocks, axis=1) if blocks else np.empty((self.hash_bits, 0), dtype=np.int64)
         return HashModel(Supports(self, reports, None), float(self.ratio - 1), fields, self.index_bits)
+
+
+def _parities(words: NDArray[Any]) -> NDArray[np.uint8]:
+    """Numbers that are odd where a word has an odd number of ones; the words are used up."""
+    if words.itemsize == 2:  # whose ones numpy counts slowly, other than those of bytes
+        words ^= words >> np.uint16(8)
+        words = words.astype(np.uint8)
+    odd: NDArray[np.uint8] = np.bitwise_count(words)
+    return odd
 
 
 def _orthogonal(vectors: list[int], length: int, most: int) -> list[int]:

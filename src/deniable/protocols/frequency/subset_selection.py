@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -195,10 +195,15 @@ class Subsets:
         return members
 
 
+@lru_cache(maxsize=16)
+def _flags(bits: int) -> NDArray[np.int64]:
+    """Which numbers of so many bits have each bit, one row per bit."""
+    return np.arange(1 << bits) >> np.arange(bits)[:, None] & 1
+
+
 def _by_bit(counts: Counts, bits: int) -> Counts:
     """How often each bit is set in numbers that are counted."""
-    flags = np.arange(1 << bits) >> np.arange(bits)[:, None] & 1
-    found: Counts = flags @ counts[: 1 << bits]
+    found: Counts = _flags(bits) @ counts[: 1 << bits]
     return found
 
 
