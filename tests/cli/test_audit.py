@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 import deniable as dn
 from deniable.cli import app
+from deniable.privacy import forge
+from deniable.randomness import Simulation
 
 CLIENT = "import sys\nfor line in sys.stdin: print(format({value}, '02x'), flush=True)"
 
@@ -89,3 +91,27 @@ def test_the_page_states_a_number_for_all_reports_only_where_one_holds(tmp_path:
     text = page.read_text(encoding="utf-8")
     assert ("no epsilon bounds all reports together" in text) is (survey.lifetime_epsilon is None) is (values == 3)
     assert ("All that a device may ever send: epsilon 1." in text) is (values == 1)
+
+
+def test_forged_reports_raise_an_alarm(tmp_path: Path) -> None:
+    """Honest reports raise none; a test is wrong in one of a thousand honest collections, and the seed is fixed."""
+    protocol, bits = dn.OUE(20, epsilon=1), Simulation(1)
+    spec = tmp_path / "protocol.json"
+    spec.write_text(json.dumps(protocol.spec()))
+    honest = protocol.privatize([1, 2, 3, 4] * 500, bits)
+    forged = forge(protocol, [7, 8, 9], 100)
+    honest.save(tmp_path / "honest.txt")
+    forged.save(tmp_path / "forged.txt")
+    calm = _run(spec, "--reports", tmp_path / "honest.txt")
+    assert calm.exit_code == 0, calm.output
+    assert "No sign of forged reports among 2,000" in " ".join(calm.output.split())
+    both = ["--reports", tmp_path / "honest.txt", "--reports", tmp_path / "forged.txt"]
+    found = _run(spec, *both)
+    assert found.exit_code == 1
+    assert "Too many reports are the same, byte for byte" in " ".join(found.output.split())
+    content = json.loads(_run(spec, *both, "--json").stdout)["questions"]["report"]
+    assert content["alarm"] is True
+    assert content["n"] == 2100
+    assert content["agreement"] < 1e-9
+    wrong = _run("--reports", tmp_path / "honest.txt")
+    assert wrong.exit_code == 2

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 import deniable
 from deniable.cli import output
-from deniable.cli.load_survey import read_target
+from deniable.cli.load_survey import questions, read_target
 from deniable.cli.options import Json, new_app, read_text
 from deniable.cli.output import examples, shown
 from deniable.errors import SpecError
+from deniable.files import Source, read_batches
+from deniable.files.places import said_of
 from deniable.privacy.audit import Audit
 from deniable.privacy.audit import audit as judge
+from deniable.privacy.poisoning import inspect
 from deniable.protocols import Protocol
+from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
 from deniable.surveys.audit_report import report_html, reviewed
 
@@ -30,6 +36,7 @@ app = new_app()
         "deniable audit --client './client --quiet' --values yes,no --epsilon 1   a program in any language",
         "deniable audit protocol.json --client 'node client.js'              a program that says it follows a spec",
         "deniable audit --client ./client --streams streams.txt --epsilon 2  devices that answer again and again",
+        "deniable audit survey.json --reports reports.parquet                look for forged reports among some",
     )
 )
 def audit(
@@ -73,6 +80,15 @@ def audit(
         Path | None,
         typer.Option(metavar="FILE", help="Write the audit of a survey as one HTML page.", show_default=False),
     ] = None,
+    reports: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Look for forged reports in this file of reports (Parquet, Arrow stream or text), instead of checking "
+            "an epsilon; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check the epsilon that a survey, a protocol or a program claims.
@@ -81,8 +97,16 @@ def audit(
     report is too large to list. A program is judged by its reports: the event that tells two inputs apart best is
     chosen on one half of the samples and bounded on the other. The exit code is 0 if the claim is cleared, 1 if it is
     violated, 3 if it is undecided, and 2 if the call is wrong.
+
+    With --reports the reports are judged, and not the epsilon: implausible ones, sums that no population explains,
+    answers that are supported together too often, and reports that agree too well. Each of the tests is wrong in one
+    of a thousand honest collections. The exit code is 0 without an alarm, and 1 with one.
     """
     target = None if survey is None else read_target(survey)
+    if reports:
+        if target is None or any(one is not None for one in (client, values, streams, epsilon, seed, report)):
+            raise SpecError("--reports goes with a survey or a protocol, and with --json, and nothing else")
+        raise typer.Exit(_inspected(target, reports, as_json))
     if client is None:
         if target is None:
             raise SpecError("give a survey or a protocol, or a program with --client")
@@ -110,6 +134,29 @@ def audit(
         _print(found)
         output.files(written=report)
     raise typer.Exit(found.exit_code)
+
+
+def _inspected(target: Survey | Protocol, files: list[str], as_json: bool) -> int:
+    """What speaks for forged reports in some files, question by question; the exit code."""
+    rows: dict[str, list[Bytes]] = {}
+    for name in files:
+        with said_of(name), closing(Source.open(name)) as source:
+            if source.is_json:
+                raise SpecError("this is a tally: an alarm needs the reports themselves")
+            for batch in read_batches(source, target):
+                for id, some in batch.items():
+                    rows.setdefault(id, []).append(some)
+    known = questions(target)
+    found = {id: inspect(known[id][1], np.vstack(some)) for id, some in rows.items()}
+    if as_json:
+        output.document({"kind": "inspection", "questions": {id: one.to_dict() for id, one in found.items()}})
+    else:
+        for place, (id, one) in enumerate(found.items()):
+            if place:
+                output.write("\n")
+            output.heading(shown(id))
+            output.prose(one.words)
+    return int(any(one.alarm for one in found.values()))
 
 
 def _of_client(

@@ -410,6 +410,36 @@ class Inspection(NamedTuple):
     """Of reports that are the same, byte for byte; 1 where that says nothing."""
     groups: tuple[str, ...] = ()
     """The answers that are supported together too often, where some are."""
+    n: int = 0
+    """How many reports were looked at."""
+
+    @property
+    def words(self) -> str:
+        """What was found, in sentences; the first says whether there is an alarm.
+
+        >>> Inspection(0, 0.4, 1.0, 0.2, n=1000).words.split(".")[0]
+        'No sign of forged reports among 1,000'
+        """
+        if not self.alarm:
+            return (
+                f"No sign of forged reports among {self.n:,}. Whoever knows these tests sends reports that pass them: "
+                "estimate --robust M says what M of them may have done."
+            )
+        found = []
+        if self.implausible:
+            found.append(f"{self.implausible:,} are so unlikely that no honest device sends them: do not count them.")
+        if self.misfit < SUSPICIOUS:
+            found.append(f"No population explains the sum of the reports (p = {self.misfit:.2g}).")
+        if self.pairs < SUSPICIOUS:
+            named = f": {', '.join(self.groups)}" if self.groups else ""
+            found.append(f"Some answers are supported together too often (p = {self.pairs:.2g}){named}.")
+        if self.agreement < SUSPICIOUS:
+            found.append(f"Too many reports are the same, byte for byte (p = {self.agreement:.2g}).")
+        return " ".join([f"Alarm: there are forged reports among these {self.n:,}.", *found])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was found, for JSON."""
+        return self._asdict() | {"groups": list(self.groups), "alarm": self.alarm, "words": self.words}
 
     @property
     def alarm(self) -> bool:
@@ -434,7 +464,7 @@ def inspect(protocol: Protocol, reports: Reports | NDArray[np.uint8]) -> Inspect
     kept = rows[good]
     misfit = protocol.misfit(protocol.tally(kept)).p_value if len(kept) else 1.0
     pairs, agreement, named = _tests(protocol, kept)
-    return Inspection(int((~good).sum()), misfit, pairs, agreement, named)
+    return Inspection(int((~good).sum()), misfit, pairs, agreement, named, len(rows))
 
 
 def _tests(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, float, tuple[str, ...]]:
