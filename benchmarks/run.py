@@ -44,6 +44,7 @@ MODULES = (
     "benchmarks.capacity",
     "benchmarks.pages",
     "benchmarks.audits",
+    "benchmarks.poisoning",
 )
 """Where benchmarks are; importing one registers those in it."""
 APART = (
@@ -59,6 +60,7 @@ APART = (
     "graphs",
     "discovery",
     "audits",
+    "poisoning",
 )
 """Groups that are run only when they are named: they take long, or need a machine to themselves or data."""
 
