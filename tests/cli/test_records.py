@@ -253,3 +253,18 @@ def test_how_often_intervals_of_models_hold_is_said_as_it_was_measured() -> None
     facts = next(one["facts"] for one in stored["results"] if one["name"] == "joint-coverage")
     held = [float(value.split()[0]) for name, value in facts.items() if not name.endswith("unbiased")]
     assert f"{min(held):.0f} to {max(held):.0f} of 100 intervals at 95 % held" in _OF_A_MODEL
+
+
+def test_a_plan_of_queries_names_the_error_of_each(run) -> None:
+    asked = {"tired smokers": {"times": ["sleep", ["smoke", "yes"]]}, "score": {"weights": [["sleep", 1]], "bound": 2}}
+    given = ("plan", "--record", json.dumps(PARTS), "--queries", json.dumps(asked), "--epsilon", "1")
+    assert "tired smokers" in run(*given, "--people", "20000").out
+    found = json.loads(run(*given, "--people", "20000", "--json").out)["queries"]
+    assert [one["query"] for one in found] == list(asked)
+    assert [one["people"] for one in found] == [10_000, 10_000]
+    first, second = (one["stderr"] for one in found)
+    assert 0.01 < first < 0.03
+    assert abs(second - 2 * first) < 1e-9
+    assert all(abs(one["within"] / one["stderr"] - 1.96) < 0.001 for one in found)
+    refused = run(*given, "--within", "0.01", code=2)
+    assert "--queries goes with --record, --epsilon and --people" in refused.err

@@ -20,6 +20,7 @@ from deniable.domains import (
     Grid,
     Interval,
     KeyNumbers,
+    Records,
     Sets,
     Strings,
     as_domain,
@@ -28,6 +29,8 @@ from deniable.domains import (
 )
 from deniable.errors import SpecError
 from deniable.planning import COLUMNS, Plan
+from deniable.protocols import Queries
+from deniable.results.base import quantile
 
 app = new_app()
 
@@ -57,6 +60,7 @@ READS = {
         "deniable plan --record parts.json --read pairs --epsilon 1 --people 50000    tables of two parts each",
         "deniable plan --record parts.json --read strata --epsilon 2 --people 50000    the last part by private strata",
         "deniable plan --discover 16 --epsilon 4 --people 100000    words that nobody listed, of up to 16 bytes",
+        """deniable plan --record parts.json --queries '{"old": {"times": ["age"]}}' --epsilon 1 --people 20000""",
         "deniable plan --discover 64bits --epsilon 4 --people 1000000 --memory 16    identifiers, a tally of 16 MB",
         "deniable plan --places 16x12 --epsilon 1 --people 20000              places on a grid",
     )
@@ -98,6 +102,14 @@ def plan(
         ),
     ] = None,
     record: Record = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|JSON",
+            help='With --record: the error of each of these figures, as in a draft: {"old": {"times": ["age"]}}.',
+            show_default=False,
+        ),
+    ] = None,
     places: Annotated[
         str | None,
         typer.Option(
@@ -225,6 +237,15 @@ def plan(
             "--read is mean, distribution or ranges with --number, pairs, triples, strata or rectangles with --record, "
             "and rectangles with --places"
         )
+    if queries is not None:
+        if not isinstance(domain, Records) or epsilon is None or people is None or read is not None or plot is not None:
+            raise SpecError("--queries goes with --record, --epsilon and --people, and without --read and --plot")
+        asked = Queries(domain, epsilon, people, queries=parse_json(*_given(queries, "--queries")))
+        _figures(asked, people, level, not respondents, as_json)
+        if save is not None:
+            output.save_json(save, asked.spec(), indent=2)
+            output.files(saved=save)
+        return
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
     wanted |= {"shape": shape, "epochs": epochs, "changes": changes}
     wanted |= {"memory": None if memory is None else _bytes(memory)}
@@ -270,8 +291,7 @@ def _domain(
     if places is not None:
         return Grid.parse(places)
     if record is not None:
-        given = (record, "--record") if is_json(record) else (read_text(record), named(record))
-        return read_record(parse_json(*given))
+        return read_record(parse_json(*_given(record, "--record")))
     if number is not None:
         return Interval.between(number, unit)
     if unit:
@@ -280,6 +300,29 @@ def _domain(
         return Strings()
     listed: Any = int(categories) if categories.strip().isdecimal() else categories.split(",")
     return as_domain(listed)
+
+
+def _given(what: str, option: str) -> tuple[str, str]:
+    """Text that is JSON or in a file, and what to call it."""
+    return (what, option) if is_json(what) else (read_text(what), named(what))
+
+
+def _figures(asked: Queries, n: int, level: float, population: bool, as_json: bool) -> None:
+    people, reach = asked.people(n), quantile(level)
+    each = list(zip(people, asked.errors(n, population).items(), strict=True))
+    if as_json:
+        found = [
+            {"query": name, "people": own, "stderr": error, "within": reach * error} for own, (name, error) in each
+        ]
+        output.document({"epsilon": str(asked.epsilon), "people": n, "level": level, "queries": found})
+        return
+    output.heading(f"{len(each)} queries, epsilon {asked.epsilon}, {n:,} people, each asked for one")
+    rows = [[name, f"{own:,}", f"{error:.3g}", f"{reach * error:.3g}"] for own, (name, error) in each]
+    output.table(["query", "people", "stderr", "within"], rows)
+    output.prose(
+        "Numbers are on a scale from -1, their low end, to 1, and an answer of a list is 1 or 0. Errors are those of "
+        "the worst case" + (", with the error of asking so many people." if population else ", about those who answer.")
+    )
 
 
 def _draw(made: Plan) -> Any:

@@ -414,7 +414,7 @@ class Queries(Groups):
         asked = zip(self.names, self.queries, measured, self.groups, strict=True)
         for name, query, (value, variance, own), (_, protocol) in asked:
             ends = _range(query, self.features).ends
-            bound = 1.0 if query.squared or query.form is None else float(query.bound)
+            bound = _bound(query)
             known = math.isfinite(value) and math.isfinite(variance)
             error = math.sqrt(variance) * bound if known else math.nan
             numbers = (value * bound, own, error, error) if known else (math.nan, 0, math.nan, math.nan)
@@ -444,6 +444,19 @@ class Queries(Groups):
             # Where all reports say the same, their spread says nothing about the noise.
             found.append((mean, (spread or _largest(protocol) ** 2) / n))
         return found
+
+    def errors(self, n: int, population: bool = True) -> dict[str, float]:
+        """The standard error of each query that n people share, in the worst case.
+
+        >>> asked = Queries({"a": 2, "b": 2}, 1, queries={"a": {"times": ["a"]}, "both": {"times": ["a", "b"]}})
+        >>> {name: round(error, 3) for name, error in asked.errors(20_000).items()}
+        {'a': 0.022, 'both': 0.022}
+        """
+        each = zip(self.names, self.queries, self.groups, self.people(n), strict=True)
+        return {
+            name: _bound(query) * (group.protocol.error(own, population) if own else math.inf)
+            for name, query, group, own in each
+        }
 
     # -- regression --------------------------------------------------------------------------------
 
@@ -711,6 +724,11 @@ def _words(domain: Records, feature: Feature) -> str:
         return name
     assert isinstance(own, ListedDomain)
     return f"{name}: {text(own.labels[feature.answer])}"
+
+
+def _bound(query: Query) -> float:
+    """What the reported value of a query is multiplied by."""
+    return 1.0 if query.squared or query.form is None else float(query.bound)
 
 
 def _range(query: Query, features: Sequence[Feature]) -> Interval:
