@@ -68,8 +68,8 @@ export function bars(rows, { title, floor = null, reach = 0, signed = false }) {
   const grid = () => marks.map((x) => line(at(x), at(x), 0, 100, x === 0 ? "zero" : "grid"));
   const { at } = place;
   const lines = rows.map(({ label, bars: own }) => {
-    const height = own.length > 1 ? 34 : 56;
-    const drawn = own.map((one, i) => bar(one, place, own.length > 1 ? 12 + 42 * i : 22, height, reach));
+    const height = own.length > 1 ? 30 : 56;
+    const drawn = own.map((one, i) => bar(one, place, own.length > 1 ? 18 + 34 * i : 22, height, reach));
     const limit = floor === null ? [] : [line(at(floor), at(floor), 0, 100, "floor")];
     return h(
       "div",
@@ -113,7 +113,7 @@ export function ranges(rows, { title, unit = "", ends = [], reach = 0 }) {
       "div",
       { class: "line" },
       h("div", { class: "name" }, label),
-      h("div", { class: "value" }, measured(value, stderr, unit), h("small", {}, ` ${measured(low, stderr)} to ${measured(high, stderr)}`)),
+      h("div", { class: "value" }, measured(value, stderr, unit), " ", h("small", {}, `${measured(low, stderr)} to ${measured(high, stderr)}`)),
       svg(
         "svg",
         { "aria-hidden": "true" },
