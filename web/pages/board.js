@@ -30,12 +30,12 @@ function parts(question) {
   const { id, text, protocol } = question;
   if (protocol.readings) {
     const stratum = (part) => (protocol.stratumNames?.includes(part) ? part : protocol.stratumNames && ALL);
-    return protocol.readings.map((part) => ({ id, part, text: `${text}: ${part}`, protocol, stratum: stratum(part) }));
+    return protocol.readings.map((part) => ({ id, part, text: `${text} – ${part}`, protocol, stratum: stratum(part) }));
   }
   const { strata, inner, groups = strata && [{ name: ALL, protocol: inner }, ...strata] } = protocol;
   if (!groups) return [question];
   const names = (view) => view?.map((i) => protocol.domain.columns[i].name);
-  return groups.map(({ name, protocol: own }, i) => ({ id, part: name, text: `${text}: ${name}`, protocol: own, stratum: strata && name, columns: names(protocol.views?.[i]) }));
+  return groups.map(({ name, protocol: own }, i) => ({ id, part: name, text: `${text} – ${name}`, protocol: own, stratum: strata && name, columns: names(protocol.views?.[i]) }));
 }
 
 /** What a question, or a part of one, is called. */

@@ -398,13 +398,24 @@ export class QuestionPanel {
     const ends = whole ? [low, high] : this.kind === "regression" ? [0] : []; // a coefficient of 0 is no effect
     update(
       this.#chart,
+      this.#inWords(),
+      this.#notes(),
       units.map((unit) => ranges(drawn(unit), { title, unit, ends, reach })),
       legend([["whisker", `${percent(level, 0)} interval${about === "population" ? "" : ", among those who answered"}`], ...(fakes && whole ? [["fakes", "with the fakes"]] : [])]),
-      this.#notes(),
     );
     performance.mark("deniable-chart");
     this.#fillTable();
     update(this.#command, command(this.#board.cli(this)));
+  }
+
+  /** The finding in words, where it is one mean. */
+  #inWords() {
+    const { n, rows } = this.#raw;
+    if (this.kind !== "mean" || rows.length !== 1 || rows[0].value === null) return null;
+    const [{ label: name, value, low, high, unit }] = rows;
+    const digits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10((high - low) / 2))));
+    const [middle, from, to] = [value, low, high].map((x) => x.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−"));
+    return h("p", { class: "headline" }, `${name[0].toUpperCase()}${name.slice(1)} ${middle} (${from} to ${to})${unit ? ` ${unit}` : ""}, n = ${count(n)}`);
   }
 
   /** A number's distribution: the finding in words, the histogram, the cumulative shares with marks at the quantiles. */

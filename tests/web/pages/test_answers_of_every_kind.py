@@ -654,6 +654,8 @@ def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     panel = board.locator("[data-question='smoke.all']")
     expect(panel).to_contain_text("The strata differ (p < 0.0001")
     expect(board.locator("[data-question='smoke.fr']")).to_be_hidden()
+    words = board.locator("[data-question='sleep.all'] .headline")
+    expect(words).to_have_text(re.compile(r"^Mean [67]\.\d+ \(6\.\d+ to 7\.\d+\) hours, n = 4,001$"))
     expect(board.locator("[data-question='tea.all']")).to_contain_text("The strata differ")
     expect(board.locator("[data-question='tea.sex']")).to_be_visible()
     expect(board.locator("[data-question='tea.f']")).to_be_hidden()
