@@ -274,7 +274,9 @@ def best_blocks(size: int, epsilon: float) -> int:
 # -- the Walsh-Hadamard transform ---------------------------------------------------------------------
 
 
-_STRIP = 64
+_FACTOR, _PIECE = 4, 1 << 10
+_EXACT = float(1 << 52)
+"""Below this, sums of floats that are whole numbers are exact, and a sum that is not is near."""
 
 
 def walsh_hadamard(table: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -286,22 +288,35 @@ def walsh_hadamard(table: NDArray[np.int64]) -> NDArray[np.int64]:
     size = len(table)
     if size & (size - 1) or size == 0:
         raise ValueError("a Walsh-Hadamard transform needs a length that is a power of two")
-    # Nothing in the transform exceeds the sum of the magnitudes, so half the memory often does.
-    narrow = int(np.abs(table).max(initial=0)) * size < 1 << 31 or int(np.abs(table).sum()) < 1 << 31
-    data: NDArray[Any] = np.array(table, dtype=np.int32 if narrow else np.int64, order="C")
-    if size <= 1 << 12 or data.ndim > 1:
+    # Nothing in the transform exceeds the sum of the magnitudes, so half the memory often does, and floats are exact.
+    floats = table.astype(np.float64)
+    other = np.abs(floats)
+    most = float(other.sum())
+    if table.ndim > 1 or most >= _EXACT:
+        data: NDArray[Any] = np.array(table, dtype=np.int32 if most < 1 << 30 else np.int64, order="C")
         _butterflies(data.reshape(size, -1))
         return data.astype(np.int64)
-    # Two passes over a square that fit in the cache, a few columns at a time.
-    rows = 1 << (size.bit_length() - 1) // 2
-    square = data.reshape(rows, -1)
-    for _ in range(2):
-        for start in range(0, square.shape[1], _STRIP):
-            strip = np.ascontiguousarray(square[:, start : start + _STRIP])
-            _butterflies(strip)
-            square[:, start : start + _STRIP] = strip
-        square = np.ascontiguousarray(square.T)
-    return square.reshape(-1).astype(np.int64)
+    return _by_products(floats, other)
+
+
+def _by_products(data: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The transform of whole numbers, a few bits of the index at a time: the first ones become the last.
+
+    Each time a product of matrices, in pieces so small that no library takes several threads for them. Both arrays are
+    used up: of large ones, new memory costs more time than what is done with it.
+    """
+    left = data.size.bit_length() - 1
+    while left:
+        bits = min(_FACTOR, left)
+        index = np.arange(1 << bits)
+        signs = 1.0 - 2.0 * (np.bitwise_count(index[:, None] & index) & 1)
+        given, found = data.reshape(1 << bits, -1), other.reshape(-1, 1 << bits)
+        for start in range(0, given.shape[1], _PIECE):
+            np.matmul(given[:, start : start + _PIECE].T, signs, out=found[start : start + _PIECE])
+        data, other, left = other, data, left - bits
+    whole: NDArray[np.int64] = other.view(np.int64)
+    np.copyto(whole, data, casting="unsafe")
+    return whole
 
 
 def _butterflies(block: NDArray[Any]) -> None:

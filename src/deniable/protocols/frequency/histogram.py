@@ -287,7 +287,11 @@ class PureLaw(Protocol):
         """
         f = np.asarray(frequency, dtype=np.float64)
         own, other, gap = self._spreads
-        spread = n * (f * own + (1 - f) * other) / gap**2
+        spread, rest = f * own, 1 - f
+        rest *= other
+        spread += rest
+        spread *= n
+        spread /= gap**2
         if population:
             spread = spread + n * f * (1 - f)
         return float(spread) if spread.ndim == 0 else spread
@@ -377,8 +381,11 @@ class PureProtocol(PureLaw, FrequencyProtocol):
         # The exact gap and offset, rounded once: n q may exceed what floats hold exactly.
         gap = float(self.p - self.q)
         offset = self.q * tally.n
-        counts = (supported - np.float64(int(offset)) - float(offset - int(offset))) / gap
-        shares = np.clip(counts / tally.n, 0.0, 1.0)
+        counts = supported - np.float64(int(offset))
+        counts -= float(offset - int(offset))
+        counts /= gap
+        shares = counts / tally.n
+        np.clip(shares, 0.0, 1.0, out=shares)
         return Estimate(
             labels=self.domain.labels,
             n=tally.n,

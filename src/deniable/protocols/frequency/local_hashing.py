@@ -342,7 +342,9 @@ class LocalHashing(PureProtocol):
             yield [self._field(scratch, len(part), j) for j in range(self.hash_bits)]
 
     def _support_counts(self, counts: Counts) -> Counts:
-        return walsh_hadamard(counts)[: self.domain.size] >> self.hash_bits
+        found = walsh_hadamard(counts)[: self.domain.size]
+        found >>= self.hash_bits
+        return found
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         supported = np.ones((len(reports), self.domain.size), dtype=np.bool_)
