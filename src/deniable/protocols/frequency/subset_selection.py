@@ -126,13 +126,17 @@ class Subsets:
         """A uniform one of `few`, with each element exactly where it is held."""
         assert self.few is not None
         without, flat = math.comb(self.size - 1, self.members), self.few.reshape(-1)
-        each = np.array([without, self.forms - without], dtype=np.uint32)
+        # How many more there are with the element than without it, modulo 2^32.
+        more = np.uint32((self.forms - 2 * without) % (1 << 32))
         drawn = np.empty(elements.size, dtype=np.uint16)
         for start in range(0, elements.size, BLOCK):
-            own = held[start : start + BLOCK]
-            index = elements[start : start + BLOCK].astype(np.int64) * self.forms
-            index += np.uint32(without) * own
-            index += integers_below(bits, each.take(own))
+            own = held[start : start + BLOCK].astype(np.uint32)
+            index = elements[start : start + BLOCK].astype(np.uint32)
+            index *= np.uint32(self.forms)
+            index += own * np.uint32(without)
+            own *= more
+            own += np.uint32(without)
+            index += integers_below(bits, own)
             np.take(flat, index, out=drawn[start : start + BLOCK], mode="clip")
         return drawn
 
