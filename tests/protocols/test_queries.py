@@ -14,7 +14,7 @@ from deniable.domains import Integers, Interval, Records
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.exact import exp_at_least
 from deniable.protocols import OneBitMean, Queries, Tally, load, queries
-from deniable.protocols.queries import logistic
+from deniable.protocols.query_forms import logistic
 from deniable.randomness import Simulation
 from deniable.results import Regression, regression
 from deniable.results.regression import TOO_FEW, Batch, Entry, discriminant, solved

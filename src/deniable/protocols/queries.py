@@ -10,11 +10,7 @@ Cost       one random word more than the query's report
 Source     Kearns 1998 (statistical queries); Kasiviswanathan et al. 2008 (their equivalence with local privacy);
            regression by batches: Smith, Thakurta and Upadhyay 2017; Duchi, Jordan and Wainwright 2018
 
-Feature    a column of numbers as u = ((x - low) - (high - x)) / (high - low), or whether an answer is a given one
-Form       t = c_0 + sum_k c_k f_k over the features in their order; coefficients are whole numbers over 2^16
-Query      the product of some features, times one factor more: a form through a link, or what is left of a feature when
-           that is taken away, divided by a bound, clipped to [-1, 1] and perhaps squared. Links: t itself, the
-           logistic function l(t), or its slope 4 l(t) (1 - l(t))
+Figures    what a query is stands in `query_forms`
 Regression of a target on all other columns, at coefficients that are published: the queries are the gradient, residual
            times feature, and the curvature, feature times feature (times the slope). A batch gives one step of
            Newton's method, of a logistic regression at 0 the linear discriminant (`results.regression`). Batches that
@@ -32,91 +28,55 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations_with_replacement, product
-from typing import Any, ClassVar, NamedTuple
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
-from deniable.domains import Domain, Integers, Interval, ListedDomain, Records
+from deniable.domains import Domain, Integers, Interval, Records
 from deniable.domains.records import RecordColumns
-from deniable.errors import DomainError, SpecError
-from deniable.labels import text
+from deniable.errors import SpecError
 from deniable.protocols.base import Protocol, percent
 from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.numeric.grid import quantity
+from deniable.protocols.query_forms import (
+    EVEN,
+    LARGEST,
+    ONE,
+    POSITIVE,
+    WHOLE,
+    Feature,
+    Query,
+    Regressed,
+    Wanted,
+    Writer,
+    bound_of,
+    check_features,
+    check_queries,
+    different_products,
+    ends_of,
+    few_of,
+    logistic,
+    read_feature,
+    read_regress,
+    regression_queries,
+    value_range,
+    wanted_target,
+    worded,
+)
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, Mean, MomentFigures, Weights
 from deniable.results.regression import Batch, Entry, Regression, Scale, discriminant
 
 _PEOPLE = 10_000
-ONE = 1 << 16
-"""What a coefficient of 1 is written as."""
-LARGEST = 32
-"""Coefficients lie between this and its negative."""
-MOST_QUERIES, MOST_FEATURES, MOST_FACTORS = 1 << 12, 64, 8
-LINKS = ("linear", "logistic", "slope")
-_EVEN, _LATER = (1, 1), (3, 1)
-"""How many people gradient and curvature get, against each other: at first and where it changes, and later."""
+_LATER = (3, 1)
+"""How many people gradient and curvature of a linear regression get, against each other, after the first batch."""
 _SPREADS = 3
 _SHOWN = 12
-_WHOLE, _POSITIVE = Interval(-1, 1), Interval(0, 1)
 _FINE = 1 << 32
-
-
-class Feature(NamedTuple):
-    """A column, by its place; of a list of answers whether it is the answer at a place."""
-
-    column: int
-    answer: int | None = None
-
-    def spec(self) -> dict[str, Any]:
-        return {"column": self.column} | ({} if self.answer is None else {"is": self.answer})
-
-
-class Query(NamedTuple):
-    """A product of features, times the factor of a form where there is one."""
-
-    times: tuple[int, ...] = ()
-    form: int | None = None
-    link: str = "linear"
-    of: int | None = None
-    """The feature from which the form is taken away."""
-    bound: Fraction = Fraction(1)
-    squared: bool = False
-
-    def spec(self) -> dict[str, Any]:
-        head: dict[str, Any] = {"times": list(self.times)}
-        if self.form is None:
-            return head
-        rest = {"form": self.form, "link": self.link, "of": self.of, "bound": str(self.bound)}
-        return head | rest | {"squared": self.squared}
-
-    @classmethod
-    def from_spec(cls, spec: Any) -> Query:
-        match spec:
-            case {"times": list(times), **rest} if not rest:
-                return cls(tuple(times))
-            case {
-                "times": list(times),
-                "form": int(form),
-                "link": str(link),
-                "of": of,
-                "bound": str(bound),
-                "squared": bool(squared),
-                **rest,
-            } if not rest:
-                return cls(tuple(times), form, link, of, exact.fraction(bound, "a bound"), squared)
-        raise SpecError("a query has times, and perhaps form, link, of, bound and squared, and nothing else")
-
-
-class Regressed(NamedTuple):
-    """Which feature is explained by the others, and how."""
-
-    target: int
-    link: str
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -164,23 +124,23 @@ class Queries(Groups):
         if queries is not None:
             if at is not None:
                 raise SpecError("`at` goes with regress")
-            wanted = _Writer(self.domain).written(queries)
+            wanted = Writer(self.domain).written(queries)
         else:
-            wanted = _regression(self.domain, *_wanted_target(self.domain, regress, at))
+            wanted = regression_queries(self.domain, *wanted_target(self.domain, regress, at))
         self._fill(self.domain, wanted, _laws(self.epsilon, people, len(wanted.queries)), self.epsilon)
 
-    def _fill(self, domain: Domain, wanted: _Wanted, laws: Mapping[Interval, Protocol], epsilon: Any) -> None:
+    def _fill(self, domain: Domain, wanted: Wanted, laws: Mapping[Interval, Protocol], epsilon: Any) -> None:
         features = wanted.features
-        groups = [(w, laws[_range(one, features)]) for w, one in zip(wanted.weights, wanted.queries, strict=True)]
+        groups = [(w, laws[value_range(one, features)]) for w, one in zip(wanted.weights, wanted.queries, strict=True)]
         self._set(domain, wanted, groups, epsilon)
 
     @classmethod
-    def _made(cls, domain: Domain, wanted: _Wanted, groups: Any, epsilon: Any) -> Queries:
+    def _made(cls, domain: Domain, wanted: Wanted, groups: Any, epsilon: Any) -> Queries:
         made = cls.__new__(cls)
         made._set(domain, wanted, groups, epsilon)
         return made
 
-    def _set(self, domain: Domain, wanted: _Wanted, groups: Any, epsilon: Any) -> None:
+    def _set(self, domain: Domain, wanted: Wanted, groups: Any, epsilon: Any) -> None:
         values = {
             "domain": domain,
             "features": wanted.features,
@@ -200,14 +160,14 @@ class Queries(Groups):
         self._settle()
         if self.epsilon != largest:
             raise SpecError("epsilon is not the largest one of the groups")
-        _check_features(self.domain, self.features)
-        _check_queries(self)
+        check_features(self.domain, self.features)
+        check_queries(wanted, len(self.groups))
         for query, (_, protocol) in zip(self.queries, self.groups, strict=True):
-            own = _range(query, self.features)
+            own = value_range(query, self.features)
             if protocol.domain != own or not hasattr(protocol, "contribution"):
                 raise SpecError(f"a query of {self.name} is answered by a protocol for a mean on {own!r}")
         if self.regress is not None:
-            again = _regression(self.domain, self._explained, self.regress.link, self.forms[0], self.bound)
+            again = regression_queries(self.domain, self._explained, self.regress.link, self.forms[0], self.bound)
             if again[:4] != (self.features, self.forms, self.queries, self.names):
                 raise SpecError("the queries are not those of the regression that the spec names")
 
@@ -236,13 +196,13 @@ class Queries(Groups):
                 named = [dict(one) for one in queries if isinstance(one, Mapping) and isinstance(one.get("name"), str)]
                 if len(named) < len(queries):
                     raise SpecError("a query has a name")
-                wanted = _Wanted(
-                    tuple(_read_feature(one) for one in features),
+                wanted = Wanted(
+                    tuple(read_feature(one) for one in features),
                     tuple(tuple(form) for form in forms),
                     tuple(Query.from_spec({k: v for k, v in one.items() if k != "name"}) for one in named),
                     tuple(one["name"] for one in named),
                     (),
-                    _read_regress(rest.get("regress")) if "regress" in rest else None,
+                    read_regress(rest.get("regress")) if "regress" in rest else None,
                 )
                 return cls._made(domain, wanted, cls._written(groups), epsilon)
         raise SpecError("queries need features, forms, queries and a group per query, perhaps regress, and no more")
@@ -255,19 +215,19 @@ class Queries(Groups):
     def examples(cls) -> Iterator[Protocol]:
         from deniable.protocols.numeric.window import OneBitMean
 
-        laws = {_WHOLE: OneBitMean(_WHOLE, 1), _POSITIVE: OneBitMean(_POSITIVE, 1)}
+        laws = {WHOLE: OneBitMean(WHOLE, 1), POSITIVE: OneBitMean(POSITIVE, 1)}
         people = Records({"smoke": ["yes", "no"], "age": Integers(0, 2), "warm": Interval(0, 1)})
         asked = {
             "smokers' age": {"times": ["age", ("smoke", "yes")]},
             "score": {"weights": [[None, "-3/4"], ["warm", "-1/2"], ["age", -1]], "bound": 2},
         }
         made = cls.__new__(cls)
-        made._fill(people, _Writer(people).written(asked), laws, None)
+        made._fill(people, Writer(people).written(asked), laws, None)
         yield made
         two = Records({"smoke": ["yes", "no"], "sport": ["yes", "no"]})
-        target = _wanted_target(two, {"target": "smoke", "link": "logistic"}, ["1/2", "-1/2"])
+        target = wanted_target(two, {"target": "smoke", "link": "logistic"}, ["1/2", "-1/2"])
         made = cls.__new__(cls)
-        made._fill(two, _regression(two, *target), laws, None)
+        made._fill(two, regression_queries(two, *target), laws, None)
         yield made
 
     @property
@@ -283,9 +243,9 @@ class Queries(Groups):
         return self._made(self.domain, self._wanted, groups, None)
 
     @property
-    def _wanted(self) -> _Wanted:
+    def _wanted(self) -> Wanted:
         weights = tuple(weight for weight, _ in self.groups)
-        return _Wanted(self.features, self.forms, self.queries, self.names, weights, self.regress)
+        return Wanted(self.features, self.forms, self.queries, self.names, weights, self.regress)
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -330,7 +290,7 @@ class Queries(Groups):
         if answer is not None:
             found: Floats = (columns[column] == answer).astype(np.float64)
             return found
-        low, high = _ends(self.domain.columns[column][1])
+        low, high = ends_of(self.domain.columns[column][1])
         numbers = columns[column].astype(np.float64)
         if isinstance(self.domain.columns[column][1], Integers):
             numbers = numbers + low
@@ -355,7 +315,7 @@ class Queries(Groups):
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         """Records of ends, middles and listed answers: a few of all laws."""
-        for row in product(*(_few(domain) for _, domain in self.domain.columns)):
+        for row in product(*(few_of(domain) for _, domain in self.domain.columns)):
             yield tuple(label for label, _ in row), tuple(value for _, value in row)
 
     def _law_of(self, value: Any, bits: Any) -> bytes:
@@ -375,7 +335,7 @@ class Queries(Groups):
         """The coefficients of the regression, in their order; of other queries their names."""
         if self.regress is None:
             return self.names
-        return ("intercept", *(_words(self.domain, one) for one in self.features[: self.regress.target]))
+        return ("intercept", *(worded(self.domain, one) for one in self.features[: self.regress.target]))
 
     @property
     def tests(self) -> int:
@@ -413,8 +373,8 @@ class Queries(Groups):
         parts = {}
         asked = zip(self.names, self.queries, measured, self.groups, strict=True)
         for name, query, (value, variance, own), (_, protocol) in asked:
-            ends = _range(query, self.features).ends
-            bound = _bound(query)
+            ends = value_range(query, self.features).ends
+            bound = bound_of(query)
             known = math.isfinite(value) and math.isfinite(variance)
             error = math.sqrt(variance) * bound if known else math.nan
             numbers = (value * bound, own, error, error) if known else (math.nan, 0, math.nan, math.nan)
@@ -454,7 +414,7 @@ class Queries(Groups):
         """
         each = zip(self.names, self.queries, self.groups, self.people(n), strict=True)
         return {
-            name: _bound(query) * (group.protocol.error(own, population) if own else math.inf)
+            name: bound_of(query) * (group.protocol.error(own, population) if own else math.inf)
             for name, query, group, own in each
         }
 
@@ -471,7 +431,7 @@ class Queries(Groups):
         """Of each coefficient the query of its gradient; of each product of features where it stands."""
         assert self.regress is not None
         size = self.regress.target + 1
-        return list(range(size)), _products(self.features[: self.regress.target])
+        return list(range(size)), different_products(self.features[: self.regress.target])
 
     def batch(self, tally: Tally) -> Batch:
         """What this tally says about gradient and curvature."""
@@ -498,7 +458,7 @@ class Queries(Groups):
         """The coefficients of several batches of the same regression, in the units of the columns."""
         assert self.regress is not None
         name = self.domain.names[self._explained.column]
-        target = name if self._explained.answer is None else _words(self.domain, self._explained)
+        target = name if self._explained.answer is None else worded(self.domain, self._explained)
         return Regression.of(batches, self.labels, self.regress.link, target, self._scale, self.name)
 
     @cached_property
@@ -510,14 +470,14 @@ class Queries(Groups):
         by, off = 1.0, 0.0
         domain = self.domain.columns[self._explained.column][1]
         if self._explained.answer is None:
-            low, high = _ends(domain)
+            low, high = ends_of(domain)
             by, off, own_unit = (high - low) / 2, (high + low) / 2, getattr(domain, "unit", "")
         units = [own_unit]
         for place, feature in enumerate(self.features[: self.regress.target], 1):
             column = self.domain.columns[feature.column][1]
             unit = ""
             if feature.answer is None:
-                low, high = _ends(column)
+                low, high = ends_of(column)
                 matrix[place, place] = 2 / (high - low)
                 matrix[0, place] = -(high + low) / (high - low)
                 unit = getattr(column, "unit", "")
@@ -572,11 +532,11 @@ class Queries(Groups):
             bound = min(widest, _SPREADS * _root(max(left, Fraction(0)) + unsure))
             bound = Fraction(max(1, math.ceil(bound * 16)), 16)
         laws = {group.protocol.domain: group.protocol for group in self.groups}
-        for own in (_WHOLE, _POSITIVE):
-            laws.setdefault(own, laws[_WHOLE])
+        for own in (WHOLE, POSITIVE):
+            laws.setdefault(own, laws[WHOLE])
         made = type(self).__new__(type(self))
-        shares = _LATER if self.regress.link == "linear" else _EVEN
-        wanted = _regression(self.domain, self._explained, self.regress.link, form, bound, shares)
+        shares = _LATER if self.regress.link == "linear" else EVEN
+        wanted = regression_queries(self.domain, self._explained, self.regress.link, form, bound, shares)
         made._fill(self.domain, wanted, laws, self.epsilon)  # type: ignore[arg-type]
         return made
 
@@ -618,285 +578,13 @@ class Queries(Groups):
         return f"Queries({inner}, epsilon={self.epsilon})"
 
 
-def logistic(t: Floats) -> Floats:
-    """1 / (1 + exp(-t)) by sums, products and quotients alone, the same in every language; within 1e-12.
-
-    >>> [round(float(one), 6) for one in logistic(np.array([0.0, 2.0, -50.0]))]
-    [0.5, 0.880797, 0.0]
-    """
-    r = np.clip(t, -30.0, 30.0) / 1024
-    power = 1 + r * (1 + r / 2 * (1 + r / 3 * (1 + r / 4 * (1 + r / 5 * (1 + r / 6)))))
-    for _ in range(10):
-        power = power * power
-    found: Floats = power / (1 + power)
-    return found
-
-
-class _Wanted(NamedTuple):
-    """Everything about queries but their protocols."""
-
-    features: tuple[Feature, ...]
-    forms: tuple[tuple[int, ...], ...]
-    queries: tuple[Query, ...]
-    names: tuple[str, ...]
-    weights: tuple[int, ...]
-    regress: Regressed | None = None
-
-
-class _Writer:
-    """Reads queries as people write them, and numbers features and forms as they come."""
-
-    def __init__(self, domain: Records) -> None:
-        self.domain = domain
-        self.features: dict[Feature, int] = {}
-        self.forms: list[dict[int | None, int]] = []
-
-    def written(self, queries: Any) -> _Wanted:
-        if not isinstance(queries, Mapping) or not queries:
-            raise SpecError('queries are an object of queries by name, such as {"both": {"times": ["a", "b"]}}')
-        read = [self._query(name, one) for name, one in queries.items()]
-        size = len(self.features)
-        forms = tuple((form.get(None, 0), *(form.get(place, 0) for place in range(size))) for form in self.forms)
-        names = tuple(queries)
-        return _Wanted(tuple(self.features), forms, tuple(read), names, (1,) * len(names))
-
-    def _query(self, name: Any, given: Any) -> Query:
-        known = {"times", "weights", "link", "of", "bound"}
-        if not isinstance(name, str) or not isinstance(given, Mapping) or not set(given) <= known:
-            raise SpecError(f"a query has times, weights, link, of and bound: look at {name!r}")
-        times = tuple(self._place(one) for one in given.get("times", ()))
-        if "weights" not in given:
-            if set(given) - {"times"}:
-                raise SpecError(f"link, of and bound of a query go with weights: look at {name!r}")
-            return Query(times)
-        form: dict[int | None, int] = {}
-        for one in given["weights"]:
-            if not isinstance(one, Sequence) or len(one) != 2:
-                raise SpecError("weights are pairs of a feature, or null for the constant, and a number")
-            place = None if one[0] is None else self._place(one[0])
-            form[place] = form.get(place, 0) + round(exact.fraction(one[1], "a weight") * ONE)
-        self.forms.append(form)
-        of = None if given.get("of") is None else self._place(given["of"])
-        bound = exact.fraction(given.get("bound", 1), "a bound")
-        return Query(times, len(self.forms) - 1, given.get("link", "linear"), of, bound)
-
-    def _place(self, written: Any) -> int:
-        return self.features.setdefault(feature_of(self.domain, written), len(self.features))
-
-
-def feature_of(domain: Records, written: Any) -> Feature:
-    """The feature that is meant by a column of numbers, or by a column and one of its answers."""
-    name, answer = written if isinstance(written, Sequence) and not isinstance(written, str) else (written, None)
-    if name not in domain.names:
-        raise DomainError(f"there is no column {name!r}; there are {', '.join(domain.names)}")
-    column = domain.names.index(name)
-    own = domain.columns[column][1]
-    if _is_number(own):
-        if answer is not None:
-            raise SpecError(f"column {name!r} has numbers: name it alone")
-        return Feature(column)
-    if not isinstance(own, ListedDomain):
-        raise DomainError(f"column {name!r} cannot be a feature: it needs a list of answers or numbers")
-    if answer is None:
-        raise SpecError(f"column {name!r} has a list of answers: name one of them, [{name!r}, answer]")
-    return Feature(column, own.encode_one(answer))
-
-
-def _is_number(domain: Domain) -> bool:
-    return isinstance(domain, Interval | Integers)
-
-
-def _ends(domain: Any) -> tuple[float, float]:
-    return float(domain.low), float(domain.high)
-
-
-def _few(domain: Domain) -> list[tuple[Any, Any]]:
-    if isinstance(domain, Interval):
-        return [(one, float(one)) for one in (domain.low, (domain.low + domain.high) / 2, domain.high)]
-    assert isinstance(domain, ListedDomain)
-    places = sorted({0, domain.size // 2, domain.size - 1}) if isinstance(domain, Integers) else range(domain.size)
-    return [(domain.labels[place], place) for place in places]
-
-
-def _words(domain: Records, feature: Feature) -> str:
-    name, own = domain.columns[feature.column]
-    if feature.answer is None:
-        return name
-    assert isinstance(own, ListedDomain)
-    return f"{name}: {text(own.labels[feature.answer])}"
-
-
-def _bound(query: Query) -> float:
-    """What the reported value of a query is multiplied by."""
-    return 1.0 if query.squared or query.form is None else float(query.bound)
-
-
-def _range(query: Query, features: Sequence[Feature]) -> Interval:
-    """Where the values of a query lie."""
-    odd = any(query.times.count(i) % 2 for i in query.times if features[i].answer is None)
-    signed = query.form is not None and not query.squared and (query.of is not None or query.link == "linear")
-    return _WHOLE if odd or signed else _POSITIVE
-
-
 def _laws(epsilon: Fraction, people: int | None, queries: int) -> dict[Interval, Protocol]:
     # What is slow to build is a few percent better, and would make a survey of a hundred queries very long.
     each, found = max(1, (_PEOPLE if people is None else int(people)) // queries), {}
-    for own in (_WHOLE, _POSITIVE):
+    for own in (WHOLE, POSITIVE):
         offered = build(own, epsilon, n=each, quick=True)
         found[own] = offered[choose(offered, each)]
     return found
-
-
-def _wanted_target(
-    domain: Records, regress: Any, at: Sequence[exact.Number] | None
-) -> tuple[Feature, str, tuple[int, ...] | None]:
-    known = {"target", "link", "answer"}
-    if not isinstance(regress, Mapping) or "target" not in regress or not set(regress) <= known:
-        raise SpecError('a regression is {"target": column}, perhaps with "link" and "answer"')
-    name, link = regress["target"], regress.get("link", "linear")
-    if link not in ("linear", "logistic"):
-        raise SpecError(f'the link of a regression is "linear" or "logistic", not {link!r}')
-    if name not in domain.names:
-        raise DomainError(f"there is no column {name!r}; there are {', '.join(domain.names)}")
-    own, answer = domain[name], regress.get("answer")
-    if answer is None and isinstance(own, ListedDomain) and not _is_number(own):
-        answer = own.labels[0]
-    target = feature_of(domain, name if answer is None else (name, answer))
-    if link == "logistic" and target.answer is None:
-        raise SpecError(f"a logistic regression explains an answer of a list, and {name!r} has numbers: use linear")
-    if at is None:
-        return target, link, None
-    size = 1 + len(_regressors(domain, target))
-    given = [round(exact.fraction(one, "a coefficient") * ONE) for one in at]
-    if len(given) != size:
-        raise SpecError(f"this regression has {size} coefficients, not {len(given)}")
-    return target, link, (*given, 0)
-
-
-def _regressors(domain: Records, target: Feature) -> list[Feature]:
-    """Numbers, and of lists all answers but the first."""
-    found = []
-    for column, (name, own) in enumerate(domain.columns):
-        if column == target.column:
-            continue
-        if _is_number(own):
-            found.append(Feature(column))
-        elif isinstance(own, ListedDomain):
-            found += [Feature(column, place) for place in range(1, own.size)]
-        else:
-            raise DomainError(f"column {name!r} cannot explain another: it needs a list of answers or numbers")
-    if not found:
-        raise SpecError("a regression needs a column beside its target")
-    return found
-
-
-def _products(features: Sequence[Feature]) -> dict[tuple[int, ...], list[tuple[int, int]]]:
-    """The different products of two of 1 and the features, and where each stands in their matrix.
-
-    The square of an indicator is itself; the product of two answers of one column is zero, and left out.
-    """
-    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for i, j in combinations_with_replacement(range(len(features) + 1), 2):
-        factors = [one - 1 for one in (i, j) if one]
-        if i == j and i and features[i - 1].answer is not None:
-            factors = factors[:1]
-        elif len(factors) == 2 and i != j and features[i - 1].column == features[j - 1].column:
-            continue
-        found.setdefault(tuple(factors), []).append((i, j))
-    return found
-
-
-def _regression(
-    domain: Records,
-    target: Feature,
-    link: str,
-    form: tuple[int, ...] | None = None,
-    bound: Fraction = Fraction(1),
-    shares: tuple[int, int] = _EVEN,
-) -> _Wanted:
-    """Gradient and curvature of a regression at the coefficients of a form; if linear, the squared residual, too."""
-    explaining = _regressors(domain, target)
-    features = (*explaining, target)
-    if len(features) > MOST_FEATURES:
-        raise SpecError(f"a regression has at most {MOST_FEATURES - 1} features, not {len(explaining)}")
-    size = len(explaining)
-    form = (0,) * (size + 2) if form is None else form
-    words = [_words(domain, one) for one in explaining]
-    residual = Query((), 0, link, size, bound)
-    named = {"residual": residual}
-    named |= {f"residual times {word}": residual._replace(times=(i,)) for i, word in enumerate(words)}
-    constant = link == "linear" or not any(form)
-    products = [one for one in _products(explaining) if one or not constant]
-    for factors in products:
-        said = " times ".join(words[i] for i in factors)
-        if link == "linear":
-            named[said] = Query(factors)
-        else:
-            slope = Query(factors, 0, "slope")
-            named[f"slope times {said}" if said else "slope"] = slope
-    gradients, curvatures = size + 1, max(1, len(products))
-    common = math.gcd(shares[0] * curvatures, shares[1] * gradients)
-    weights = [shares[0] * curvatures // common] * gradients + [shares[1] * gradients // common] * len(products)
-    if link == "linear":
-        named["residual squared"] = residual._replace(squared=True)
-        weights.append(shares[1] * gradients // common)
-    if len(named) < len(weights):
-        raise SpecError("two queries are called the same: rename a column")
-    return _Wanted(features, (form,), tuple(named.values()), tuple(named), tuple(weights), Regressed(size, link))
-
-
-def _check_features(domain: Records, features: Sequence[Feature]) -> None:
-    if not len(features) <= MOST_FEATURES or len(set(features)) < len(features):
-        raise SpecError(f"there are at most {MOST_FEATURES} features, all different")
-    for column, answer in features:
-        if not _is_place(column, len(domain.columns)):
-            raise SpecError("a feature is about a column of the record")
-        own = domain.columns[column][1]
-        fits = answer is None if _is_number(own) else isinstance(own, ListedDomain) and _is_place(answer, own.size)
-        if not fits:
-            raise SpecError("a feature is a column of numbers, or one answer of a list")
-
-
-def _check_queries(made: Queries) -> None:
-    if not 1 <= len(made.queries) <= MOST_QUERIES or len(made.queries) != len(made.groups):
-        raise SpecError(f"there are 1 to {MOST_QUERIES:,} queries, each with a group")
-    if len(set(made.names)) < len(made.names) or not all(made.names):
-        raise SpecError("queries have different names")
-    size = len(made.features)
-    for form in made.forms:
-        whole = all(type(one) is int and abs(one) <= LARGEST * ONE for one in form)
-        if len(form) != size + 1 or not whole:
-            raise SpecError(f"a form has a whole number per feature and one before them, up to {LARGEST} times 2^16")
-    for query in made.queries:
-        if len(query.times) > MOST_FACTORS or not all(_is_place(one, size) for one in query.times):
-            raise SpecError(f"a query multiplies at most {MOST_FACTORS} of the features")
-        if query.form is None:
-            continue
-        usable = _is_place(query.form, len(made.forms)) and query.link in LINKS
-        usable &= query.of is None or (_is_place(query.of, size) and query.link != "slope")
-        if not usable or query.bound <= 0 or max(query.bound.numerator, query.bound.denominator) >= 1 << 53:
-            raise SpecError(f"a query has a form, a link ({', '.join(LINKS)}), a feature or none, and a positive bound")
-    regress = made.regress
-    if regress is not None and (regress.link not in LINKS[:2] or not made.forms or not _is_place(regress.target, size)):
-        raise SpecError("a regression has a target among the features, a linear or logistic link, and a form")
-
-
-def _is_place(value: Any, size: int) -> bool:
-    return type(value) is int and 0 <= value < size
-
-
-def _read_feature(spec: Any) -> Feature:
-    match spec:
-        case {"column": column, **rest} if set(rest) <= {"is"}:
-            return Feature(column, rest.get("is"))  # type: ignore[arg-type]  # it is checked with the domain
-    raise SpecError("a feature has a column, and perhaps the answer that it is about")
-
-
-def _read_regress(spec: Any) -> Regressed:
-    match spec:
-        case {"target": int(target), "link": str(link), **rest} if not rest:
-            return Regressed(target, link)
-    raise SpecError("a regression names its target and its link, and nothing else")
 
 
 # -- fractions -----------------------------------------------------------------------------------------
