@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from deniable import GRR, Integers, Interval, Ranges, Simulation, Tally
+from deniable import GRR, OLH, Integers, Interval, Ranges, Simulation, Tally
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.exact import exp_at_least
 from deniable.protocols import load
 from deniable.protocols.numeric.density import prior_of, shares_of
+from deniable.protocols.ranges.cells import FORGED_AMONG
 from deniable.protocols.ranges.fit import Seen, _fit, fitted
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.results.distribution import QUANTILES
@@ -426,3 +428,52 @@ def test_intervals_hold(shape: str, epsilon: str) -> None:
     found = covered(shape, epsilon, 800, 20_000, 256)
     print(shape, epsilon, found)
     assert found.min() >= 0.93
+
+
+@pytest.mark.parametrize(
+    ("fanouts", "epsilon"),
+    [
+        ((4, 4), 2),
+        ((3, 3), 1),
+        pytest.param((2, 2, 2, 2), 1, marks=pytest.mark.slow),
+        pytest.param((4, 4), "1/2", marks=pytest.mark.slow),
+        pytest.param((16,), 1, marks=pytest.mark.slow),
+    ],
+)
+def test_leverage_is_that_of_the_worst_report_of_the_worst_range(fanouts, epsilon):
+    """By brute force: every report of every level is read out, for every range."""
+    cells = min(16, math.prod(fanouts))
+    protocol = Ranges(Integers(0, cells - 1), epsilon, fanout=fanouts)
+    assert (protocol.leverage, protocol.poisoning) == pytest.approx(worst_of(protocol), rel=1e-9)
+
+
+def test_leverage_counts_reports_of_hashes_that_support_anything():
+    """With levels of hashes, whose parities a forger may choose to depend on each other."""
+    levels = [(1, GRR(4, 1)), (1, OLH(16, 1, hash_bits=2))]
+    protocol = Ranges.__new__(Ranges)
+    protocol._set(levels, domain=Integers(0, 15), epsilon=Fraction(1), fanouts=(4, 4), cells=16)
+    found = worst_of(protocol)
+    assert (protocol.leverage, protocol.poisoning) == pytest.approx(found, rel=1e-9)
+    any_nodes = FORGED_AMONG * protocol._even(FORGED_AMONG).ranges(*np.triu_indices(17, 1)).down.max()
+    assert found[0] < 0.99 * any_nodes, "a report that supports any nodes together would do more"
+
+
+def worst_of(protocol):
+    """How far one report raises the share of a range at most, in honest reports, and between two of them."""
+    even = protocol._even(FORGED_AMONG * len(protocol.groups))
+    first, last = np.triu_indices(protocol.cells + 1, 1)
+    plain = even._sums[last] - even._sums[first]
+    raised, apart = 0.0, 0.0
+    for place, (_, inner) in enumerate(protocol.groups):
+        rows = np.array([list(row) for row in product(range(256), repeat=inner.report_bytes)], dtype=np.uint8)
+        rows = rows[inner.valid(rows)]
+        moved = []
+        for supported in np.unique(inner.support(rows), axis=0):
+            said = (supported - float(inner.q)) / float(inner.p - inner.q)
+            levels = [*even.levels]
+            levels[place] = levels[place]._replace(shares=said)
+            sums = replace(even, levels=tuple(levels))._sums
+            moved.append(sums[last] - sums[first] - plain)
+        each = np.array(moved) * len(protocol.groups)
+        raised, apart = max(raised, each.max()), max(apart, np.ptp(each, axis=0).max())
+    return raised, apart

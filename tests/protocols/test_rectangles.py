@@ -13,7 +13,8 @@ from deniable import Integers, Interval, Records, Rectangles, Simulation, Tally
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.exact import exp_at_least
 from deniable.protocols import load
-from deniable.protocols.ranges.grids import Grids, Layout
+from deniable.protocols.ranges.cells import FORGED_AMONG
+from deniable.protocols.ranges.grids import EvenGrids, Grids, Layout
 from deniable.protocols.ranges.tree import Law, Level
 
 GRIDS = ((2, 2), (4, 4), (8, 1), (1, 4))
@@ -297,3 +298,23 @@ def test_intervals_hold_in_a_few_collections() -> None:
 def test_intervals_hold(epsilon: str) -> None:
     """Of 400 collections at least 93 %: below that with probability 0.03 per rectangle if it is exactly 95 %."""
     assert covered(epsilon, 400, 20_000).min() >= 0.93
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_leverage_is_that_of_the_worst_report_of_the_worst_rectangle(place):
+    """By brute force: every report of every grid is read out, for every rectangle that is known."""
+    protocol = list(Rectangles.examples())[place]
+    even = EvenGrids(protocol.layout, protocol._evenly(FORGED_AMONG * len(protocol.groups)))
+    ends = protocol.layout.rectangles
+    plain, raised, apart = even.read(ends)[0], 0.0, 0.0
+    for number, (_, inner) in enumerate(protocol.groups):
+        rows = np.array([list(row) for row in product(range(256), repeat=inner.report_bytes)], dtype=np.uint8)
+        moved = []
+        for supported in np.unique(inner.support(rows[inner.valid(rows)]), axis=0):
+            levels = [*even.levels]
+            said = (supported - float(inner.q)) / float(inner.p - inner.q)
+            levels[number] = levels[number]._replace(shares=said)
+            moved.append(EvenGrids(protocol.layout, tuple(levels)).read(ends)[0] - plain)
+        each = np.array(moved) * len(protocol.groups)
+        raised, apart = max(raised, each.max()), max(apart, np.ptp(each, axis=0).max())
+    assert (protocol.leverage, protocol.poisoning) == pytest.approx((raised, apart), rel=1e-9)

@@ -40,7 +40,7 @@ from deniable.results.base import Span
 _LONGEST_SUBSET = 1 << 10
 """Nodes, beyond which reports that list a subset would be long."""
 FORGED_AMONG = 100_000
-"""Reports, among which a forged one is weighed; what it does, times their number, hardly depends on it."""
+"""Reports of each cut, among which a forged one is weighed; what it does, times their number, hardly depends on it."""
 _CLOSE = 1.1
 """Variances this close count as equal: then the shortest report wins."""
 
@@ -214,13 +214,18 @@ class Cuts(Groups):
     @cached_property
     def _forged(self) -> tuple[float, float]:
         """What one report does to a share at most, times n: how far it raises it, and between the two extremes."""
-        down, up = self._moves(FORGED_AMONG)
-        return FORGED_AMONG * float(down.max()), FORGED_AMONG * float((down + up).max())
+        among = FORGED_AMONG * len(self.groups)
+        down, up = self._moves(among)
+        return among * float(down.max()), among * float((down + up).max())
 
     @property
     def leverage(self) -> float:
-        """Of the share that one report can raise most, among those that stand for all others, if all cells are equally
-        common. A forger chooses the cut too, and of all reports only some are about it."""
+        """Of the share that one report can raise most, if all cells are equally common. A forger chooses the cut too,
+        and of all reports only some are about it.
+
+        Exact, over all reports and all shares, where these can all be compared: about up to 64 nodes per cut. Else an
+        upper bound, over some shares that stand for all others.
+        """
         return self._forged[0]
 
     @property
@@ -273,7 +278,7 @@ def law_of(protocol: Any) -> Law:
     own, other, gap = float(p * (1 - p)), float(q * (1 - q)), float(p - q)
     size = protocol.domain.size
     if kept is None:
-        return Law(own, other, 0.0, 0.0, gap, float(q))
+        return Law(own, other, 0.0, 0.0, gap, float(q), hash_bits=getattr(protocol, "hash_bits", None))
     mixed = p * Fraction(kept - 1, size - 1) - p * q
     pair = Fraction(0)
     if size > 2:

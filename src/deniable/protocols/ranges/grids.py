@@ -39,6 +39,8 @@ EVENLY = 10.0
 _AT_ONCE = 1 << 21
 """Rectangles times nodes that are worked on at once."""
 _STEPS = 3000
+_LISTED = 1 << 13
+"""Rectangles that are listed."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,30 @@ class Layout:
         alone = (first[-1] - first[:-1][self.known[:, 0]].sum()) * second[0]
         alone += (second[-1] - second[:-1][self.known[0]].sum()) * first[0]
         return variance, max(0.0, unknown - float(alone) / area), max(0.0, float(alone)) / area
+
+    @cached_property
+    def rectangles(self) -> Floats | None:
+        """All rectangles that are known: of the finest grid of both numbers, and of each number alone; None where there
+        are too many."""
+        sides = [self._spans(side, self.plane[side]) for side in range(2)]
+        if math.prod(map(len, sides)) > _LISTED:
+            return None
+        first, second = (one.ravel() for one in np.meshgrid(*map(np.arange, map(len, sides)), indexing="ij"))
+        found = [np.hstack([sides[0][first], sides[1][second]])]
+        for side, alone in enumerate((self.known[:, 0], self.known[0])):
+            spans = self._spans(side, int(np.flatnonzero(alone)[-1]))
+            whole = np.tile([0.0, float(self.axes[1 - side].length)], (len(spans), 1))
+            found.append(np.hstack([spans, whole] if side == 0 else [whole, spans]))
+        return np.vstack(found)
+
+    def _spans(self, side: int, cut: int) -> Floats:
+        """All ranges of parts of a cut, in cells; the last ends where the axis does."""
+        axis = self.axes[side]
+        step = axis.length // axis.sizes[cut]
+        edges = np.arange(0, axis.length + 1, step)
+        edges = np.append(edges[edges < axis.cells], axis.length)
+        first, last = np.triu_indices(edges.size, 1)
+        return np.stack([edges[first], edges[last]], axis=1).astype(np.float64)
 
     def around(self, ends: Floats) -> tuple[Floats, Floats]:
         """The known rectangles inside and around some: `ends` are rows of (begin, end, begin, end) in cells.
@@ -302,7 +328,9 @@ class Grids:
             size = np.abs(weights).sum(axis=1)
             most = np.maximum(most, size / (level.law.gap * max(1, level.people)))
             ends_of = weights.min(axis=1), weights.max(axis=1)
-            moved = np.maximum(moved, level.law.moved(total, size, weights @ shares, ends_of) / max(1, level.people))
+            moved = np.maximum(
+                moved, level.law.moved(total, size, weights @ shares, ends_of, weights) / max(1, level.people)
+            )
         return np.stack([value, everything, most, *moved])
 
 

@@ -34,7 +34,7 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval
 from deniable.errors import NumberError, SpecError
 from deniable.protocols.base import Figures, Protocol
-from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of, part_of_many
+from deniable.protocols.ranges.cells import FORGED_AMONG, Cells, Cuts, best_protocol, law_of, part_of_many
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
@@ -231,6 +231,11 @@ class Ranges(Cuts):
     def _typical(self, n: int, population: bool) -> float:
         found = typical_range(self._even(n), self.cells)
         return math.sqrt(float(np.mean(found.noise + (found.people if population else 0.0))))
+
+    @cached_property
+    def _forged(self) -> tuple[float, float]:
+        exactly = self._even(FORGED_AMONG * len(self.groups)).most_moved(self.cells)
+        return super()._forged if exactly is None else exactly
 
     def _moves(self, n: int) -> tuple[Floats, Floats]:
         found = typical_range(self._even(n), self.cells)

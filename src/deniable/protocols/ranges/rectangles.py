@@ -259,10 +259,12 @@ class Rectangles(Cuts):
         return math.sqrt(max(variance - sampling, variance * 1e-3))
 
     def _moves(self, n: int) -> tuple[Floats, Floats]:
-        random = np.random.default_rng(1)
-        sides = [np.sort(random.integers(0, axis.cells + 1, size=(_SAMPLE, 2)), axis=1) for axis in self.layout.axes]
-        known, _ = self.layout.around(np.hstack(sides).astype(float))
-        _, _, _, down, up = EvenGrids(self.layout, self._evenly(n)).read(known)
+        levels, known = self._evenly(n), self.layout.rectangles
+        if known is None:
+            random = np.random.default_rng(1)
+            ends = [np.sort(random.integers(0, axis.cells + 1, size=(_SAMPLE, 2)), axis=1) for axis in self.layout.axes]
+            known, _ = self.layout.around(np.hstack(ends).astype(float))
+        _, _, _, down, up = EvenGrids(self.layout, levels).read(known)
         return down, up
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,8 @@ UNHEARD = 1e12
 
 MOST_FITTED = 1 << 9
 """Nodes of a level, up to which it is fitted."""
+_SEARCHED, _MOST_BITS = 1 << 24, 8
+"""Sums up to which all reports are compared, and bits of nodes up to which."""
 _AT_ONCE = 1 << 16
 """Ranges times fan-out that are worked on at once."""
 
@@ -58,20 +60,120 @@ class Law(NamedTuple):
 
     kept: int | None = None
     """How many nodes a report supports, where that is always the same number."""
+    hash_bits: int | None = None
+    """Of linear hashing: a report supports the nodes that up to so many parities of their numbers choose."""
 
-    def moved(self, total: Floats, size: Floats, mean: Floats, ends: tuple[Floats, Floats]) -> Floats:
+    def compared(self, rows: int, nodes: int) -> float:
+        """How many sums `supported` compares, for so many rows of weights of so many nodes."""
+        if self.kept is not None:
+            return rows * nodes
+        bits = max(1, (nodes - 1).bit_length())
+        if self.hash_bits is None or bits > _MOST_BITS:
+            return math.inf
+        return rows * sum(space_count(bits, size) << size for size in range(1, min(self.hash_bits, bits) + 1))
+
+    def is_searched(self, rows: int, nodes: int) -> bool:
+        """Whether all reports are compared."""
+        return self.compared(rows, nodes) <= _SEARCHED
+
+    def supported(self, weights: Floats) -> Floats:
+        """The largest and the smallest sum of weights that one report supports, one row of weights each.
+
+        Exact: of nodes that are always so many, the heaviest and the lightest; of linear hashing, over all sets that
+        parities choose (`affine_sums`). A forger chooses its parities freely, and they may depend on each other.
+        """
+        if self.kept is None:
+            assert self.hash_bits is not None
+            return affine_sums(weights, self.hash_bits)
+        ordered = np.sort(weights, axis=1)
+        return np.stack([ordered[:, -self.kept :].sum(axis=1), ordered[:, : self.kept].sum(axis=1)])
+
+    def moved(
+        self, total: Floats, size: Floats, mean: Floats, ends: tuple[Floats, Floats], weights: Floats | None = None
+    ) -> Floats:
         """How far one report can lower and raise a weighted sum of shares.
 
         Of the weights: the sum, the sum of their sizes, that with the shares, the smallest and the largest. Exact where
-        a report supports one node, or any nodes together; else at most so far.
+        a report supports one node, and with the `weights` themselves where all reports can be compared; else at most so
+        far.
         """
         above, below = (size + total) / 2, (size - total) / 2
-        if self.kept is not None:
+        if weights is not None and self.is_searched(*weights.shape):
+            above, below = self.supported(weights)
+            below = -below
+        elif self.kept is not None:
             above = np.minimum(above, self.kept * np.maximum(ends[1], 0.0))
             below = np.minimum(below, self.kept * np.maximum(-ends[0], 0.0))
         down = (above - self.other_rate * total) / self.gap - mean
         found: Floats = np.stack([down, (below + self.other_rate * total) / self.gap + mean])
         return found
+
+
+def affine_sums(weights: Floats, parities: int) -> Floats:
+    """Over all sets of numbers that up to so many parities of their bits choose: the largest and the smallest sum.
+
+    The sum over such a set is a mean of values of the Walsh transform, over the space that the parities span, with
+    signs: so those of all sets of one space are found by a small transform of these values.
+
+    >>> affine_sums(np.array([[1.0, -1.0, 2.0, 0.0]]), 1).tolist()
+    [[3.0], [-1.0]]
+    """
+    rows, bits = len(weights), max(1, (weights.shape[1] - 1).bit_length())
+    padded = np.zeros((rows, 1 << bits))
+    padded[:, : weights.shape[1]] = weights
+    spectrum = walsh(padded)
+    found: Floats = np.stack([spectrum[:, 0], spectrum[:, 0]])
+    for size in range(1, min(parities, bits) + 1):
+        space = subspaces(bits, size)
+        at_once = max(1, _AT_ONCE // space.size)
+        for start in range(0, rows, at_once):
+            some = slice(start, start + at_once)
+            sums = walsh(spectrum[some][:, space]) / space.shape[1]
+            found[0, some] = np.maximum(found[0, some], sums.max(axis=(1, 2)))
+            found[1, some] = np.minimum(found[1, some], sums.min(axis=(1, 2)))
+    return found
+
+
+def walsh(values: Floats) -> Floats:
+    """The Walsh-Hadamard transform along the last axis."""
+    signs = np.ones((1, 1))
+    while len(signs) < values.shape[-1]:
+        signs = np.block([[signs, signs], [signs, -signs]])
+    found: Floats = values @ signs
+    return found
+
+
+def space_count(bits: int, size: int) -> int:
+    """How many spaces of so many dimensions words of bits have.
+
+    >>> space_count(6, 2), space_count(6, 3)
+    (651, 1395)
+    """
+    count = 1
+    for place in range(size):
+        count = count * ((1 << bits - place) - 1) // ((1 << place + 1) - 1)
+    return count
+
+
+@lru_cache(maxsize=64)
+def subspaces(bits: int, size: int) -> NDArray[np.int64]:
+    """All spaces of so many dimensions of words of bits, each with its words: one row each, in the order of a basis.
+
+    >>> subspaces(2, 1).tolist(), len(subspaces(6, 2)), len(subspaces(6, 3))
+    ([[0, 1], [0, 2], [0, 3]], 651, 1395)
+    """
+    found: list[tuple[int, ...]] = [(0,)]
+    for _ in range(size):
+        longer: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for words in found:
+            inside = set(words)
+            for more in range(1, 1 << bits):
+                if more not in inside:
+                    both = (*words, *(word ^ more for word in words))
+                    longer.setdefault(tuple(sorted(both)), both)
+                    inside.update(both)
+        found = list(longer.values())
+    return np.array(found, dtype=np.int64)
 
 
 class Level(NamedTuple):
@@ -251,6 +353,42 @@ class Tree:
             part = np.take_along_axis(parts, child, axis=2)[..., 0]
         return np.stack([everything, most, *moved])
 
+    def most_moved(self, used: int) -> tuple[float, float] | None:
+        """How far one report raises the share of any range of the first cells at most, and how far its two extremes are
+        apart, over all ranges and reports; None where there are too many.
+
+        Between the boundaries of a level's nodes, what a report of that level says about a range is linear in its ends,
+        and the largest of linear functions is convex: so the worst range ends at boundaries.
+        """
+        sizes = [level.shares.size for level in self.levels]
+        known = zip(self.levels, sizes, strict=True)
+        if not all(level.law.is_searched(size * (size + 1) // 2, size) for level, size in known):
+            return None
+        raised, apart = 0.0, 0.0
+        for place, (level, span) in enumerate(zip(self.levels, self._spans, strict=True)):
+            edges = np.unique(np.minimum(np.arange(0, self.leaves + span, span), used))
+            first, last = (edges[ends][:, None] for ends in np.triu_indices(edges.size, 1))
+            left = span * np.arange(level.shares.size)
+            covered = np.minimum(last, left + span) - np.maximum(first, left)
+            above, below = level.law.supported(self._of_level(np.maximum(0, covered) / span, place))
+            scale = self.people / (level.law.gap * max(1, level.people))
+            raised = max(raised, scale * float(above.max()))
+            apart = max(apart, scale * float((above - below).max()))
+        return raised, apart
+
+    def _of_level(self, covered: Floats, place: int) -> Floats:
+        """The weights of a level's nodes in functions that cover so much of each of them."""
+        rows, parts = len(covered), [covered]
+        for fanout in reversed(self.fanouts[: place + 1]):
+            parts.append(parts[-1].reshape(rows, -1, fanout).mean(axis=2))
+        parts.reverse()
+        carried = np.zeros((rows, 1))
+        for number, fanout in enumerate(self.fanouts[: place + 1]):
+            own = np.repeat(carried - parts[number], fanout, axis=1) + parts[number + 1]
+            carried = own * (1 - self.weights[number])
+        found: Floats = own * self.weights[place]
+        return found
+
     # -- anything linear ---------------------------------------------------------------------------
 
     def read(self, wanted: Floats) -> Readings:
@@ -313,7 +451,7 @@ def _moved(level: Level, weights: Floats, shares: Floats) -> Floats:
     """How far one report can move such a sum, and how far it can lower and raise it, at most."""
     total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
     ends = weights.min(axis=1), weights.max(axis=1)
-    moved = level.law.moved(total, size, weights @ (level.shares if level.people else shares), ends)
+    moved = level.law.moved(total, size, weights @ (level.shares if level.people else shares), ends, weights)
     found: Floats = np.concatenate([size / level.law.gap, moved[0], moved[1]]) / max(1, level.people)
     return found
 
