@@ -56,7 +56,7 @@ bench-check: $(READY) ## all benchmarks again; names what got slower than the st
 	$(BIN)/python -m benchmarks --check
 
 audit-rivals: $(READY) ## audits of other packages' clients, which are installed in .venv-peers, and of our own kinds
-	$(BIN)/python -m benchmarks --group audits
+	$(BIN)/python -m benchmarks --group audits --group audit-kinds
 
 docs: $(READY) ## build the site in site/, running its examples; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

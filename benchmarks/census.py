@@ -25,7 +25,7 @@ import deniable as dn
 from benchmarks.registry import Case, Size, UnavailableError, benchmark, work
 from deniable.privacy import reidentify
 
-GROUP = "census"
+GROUP, WHO = "census", "census-who"
 WHERE = "DENIABLE_CENSUS"
 REPEATS = 200
 KNOWN = (
@@ -54,7 +54,7 @@ def census(size: Size) -> Case:
     return Case({"reports": work(lambda: protocol.privatize(answers), len(table["age"]), "report")}, (), facts)
 
 
-@benchmark("census-who", "census table: who of 32,561 people sent the reports of a device", group=GROUP)
+@benchmark("census-who", "census table: who of 32,561 people sent the reports of a device", group=WHO)
 def who(size: Size) -> Case:
     table, devices = read(), size(1000, 50)
     people = {name: table[name].tolist() for name in KNOWN}

@@ -59,8 +59,11 @@ APART = (
     "regressions",
     "graphs",
     "discovery",
+    "census-who",
     "audits",
     "poisoning",
+    "audit-kinds",
+    "audit-power",
 )
 """Groups that are run only when they are named: they take long, or need a machine to themselves or data."""
 

@@ -16,6 +16,7 @@ from typing import Any
 ANSWERS = 8
 EPSILON = 1.0
 COLUMNS = 3
+BLOOM_BITS = 32
 
 
 def pure_ldp(what: str) -> Callable[[str], Any]:
@@ -23,6 +24,14 @@ def pure_ldp(what: str) -> Callable[[str], Any]:
     from pure_ldp.frequency_oracles.local_hashing import LHClient
     from pure_ldp.frequency_oracles.unary_encoding import UEClient
 
+    if what.startswith("RAPPOR"):
+        from pure_ldp.core import generate_hash_funcs
+        from pure_ldp.frequency_oracles.rappor import RAPPORClient
+
+        hashes = [generate_hash_funcs(int(what.split()[1]), BLOOM_BITS)]
+        filters = RAPPORClient(0, BLOOM_BITS, hashes, num_of_cohorts=1)
+        filters.update_params(f=filters.convert_eps_to_f(EPSILON), hash_funcs=hashes)
+        return lambda value: filters.privatise(int(value) + 1)[0]
     client = {
         "GRR": lambda: DEClient(EPSILON, ANSWERS),
         "OUE": lambda: UEClient(EPSILON, ANSWERS, use_oue=True),
@@ -53,11 +62,13 @@ def multi_freq_ldpy(what: str) -> Callable[[str], Any]:
 
 def ldp_toolbox(what: str) -> Callable[[str], Any]:
     from ldp_toolbox.protocols.frequency.grr import GeneralizedRandomizedResponse
+    from ldp_toolbox.protocols.frequency.ss import SubsetSelection
     from ldp_toolbox.protocols.frequency.ue import UnaryEncoding
 
     client = {
         "GRR": lambda: GeneralizedRandomizedResponse(ANSWERS, EPSILON),
         "OUE": lambda: UnaryEncoding(ANSWERS, EPSILON, optimal=True),
+        "subset selection": lambda: SubsetSelection(ANSWERS, EPSILON),
     }[what]()
     return lambda value: client.obfuscate(int(value))
 

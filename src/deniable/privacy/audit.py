@@ -4,6 +4,7 @@ Enumeration  where report forms x inputs are at most 2^16: the law of the bytes,
 Structure    beyond that: the real code runs on symbols, and the parts of a report that turn out to be independent are
              enumerated each by itself (`structure`). The class's own statements about its law are not used
 Groups       a report that says which of several questions it is about: each question's own protocol by itself
+Sets         an answer that is a set, too many to list: the real code runs on a set of which only the size is known
 Samples      for what cannot be followed, and for any client in any language: the most telling event, chosen on one part
              of the samples and bounded on the other (`sampled`)
 Verdict      "violated": the exact epsilon, or the lower bound, is above the claim. "cleared": the exact epsilon is not;
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from os import PathLike
 from typing import Any, TypeGuard
@@ -32,12 +34,15 @@ from deniable.domains import Interval, ListedDomain
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.exact import epsilon_text, exp_at_least
 from deniable.privacy.sampled import Batches, Client, Command, Found, Function, search
-from deniable.privacy.structure import Ratio, largest_ratio
+from deniable.privacy.structure import Ratio, largest_ratio, largest_ratio_of_sets
 from deniable.protocols import Protocol
 from deniable.protocols.base import ANY
 from deniable.protocols.groups import Groups
+from deniable.protocols.sets import KeyValue
+from deniable.protocols.sets.collision import CollisionSets
+from deniable.protocols.sets.subset import SubsetSets
 from deniable.randomness import Simulation, exhaust
-from deniable.randomness.symbolic import Run, TooManyRuns, follow
+from deniable.randomness.symbolic import Run, TooManyRuns, Unknown, follow
 
 CLEARED, VIOLATED, UNDECIDED = "cleared", "violated", "undecided"
 EXIT_CODES = {CLEARED: 0, VIOLATED: 1, UNDECIDED: 3}
@@ -296,14 +301,25 @@ def _of_protocol(
     odd = _disagreement(protocol, answers)
     if odd:
         return Audit(subject, float(claim), VIOLATED, "samples", math.inf, event=odd)
+    few = complete and protocol.report_forms * len(answers) <= MOST_CELLS
+    if not few and _is_grouped(protocol, answers):
+        return _of_groups(protocol, claim, subject, answers, samples, level, seed)
     notes = ["the report of one answer was followed through the code, byte by byte"]
     if not complete:
         notes.append(f"{len(answers):,} answers were looked at; the others were not")
     try:
-        method, ratio, reached, pair, rules = _followed(protocol, answers)
+        sets = _of_sets(protocol)
+        if sets is not None and not few:
+            method, ratio, reached, pair, rules = sets()
+            complete, notes = True, []
+        else:
+            method, ratio, reached, pair, rules = _followed(protocol, answers)
     except TooManyRuns as why:
         if _is_grouped(protocol, answers):
             return _of_groups(protocol, claim, subject, answers, samples, level, seed)
+        single = _columns(protocol, answers, claim, seed, single=True)
+        if single.lower > float(claim):
+            return _judged(subject, claim, single, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of single reports",))
         bits = None if seed is None else Simulation(seed)
         spec = protocol if complete and hasattr(protocol, "support") else None
         tried = answers[:_SOME_INPUTS]
@@ -346,7 +362,10 @@ def _disagreement(protocol: Protocol, answers: Sequence[Any]) -> str:
     """Whether `privatize` sends other bytes than the code that is followed, in words."""
     for seed in range(_AGREE):
         answer = answers[seed * len(answers) // _AGREE]
-        single = protocol._one(protocol.domain.encode_one(answer), Simulation(seed))
+        try:
+            single = protocol._one(protocol.domain.encode_one(answer), Simulation(seed))
+        except DomainError as wrong:
+            return f"an answer of its domain is refused: {wrong}"
         if protocol.privatize([answer], Simulation(seed)).to_bytes() != bytes(single):
             return "privatize() sends other bytes than the code that draws one report"
     return ""
@@ -380,6 +399,45 @@ def _followed(protocol: Protocol, answers: Sequence[Any]) -> tuple[str, Ratio, b
             return enumerated(len(answers) * MOST_CELLS)
         except NumberError:
             raise why from None
+
+
+def _of_sets(protocol: Any) -> Callable[[], tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]] | None:
+    """How to judge a law of sets without listing them, where its code is that of the base of all such laws.
+
+    Whatever the answer is, that code makes of it some of so many elements (padded, cut or hashed), and hands them on.
+    What is done with them is run on an unknown set of each size.
+    """
+    if _is_own(protocol, KeyValue, "_one"):  # numbers become items of a set, at random
+        protocol = protocol.law
+    law = next((one for one in (SubsetSets, CollisionSets) if isinstance(protocol, one)), None)
+    if law is None or not _is_own(protocol, law, "_one", "padded", "_one_padded", "_cells", "elements", "own_sizes"):
+        return None
+    sizes, universe = protocol.own_sizes
+
+    def judged() -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
+        runs: dict[int, Sequence[Run]] = {
+            size: follow(partial(protocol._one_own, Unknown(size, universe))) for size in sizes
+        }
+        worst = largest_ratio_of_sets(runs, universe)
+        said = (
+            f"any answer becomes {_or(sizes)} of {universe:,} elements by the code of {law.__name__}, which the kind "
+            "does not change; what it does with them was followed without knowing them, so it holds for every answer"
+        )
+        return "structure", worst.ratio, worst.reached, worst.pair, (said, *worst.rules)
+
+    return judged
+
+
+def _or(sizes: range) -> str:
+    return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+
+
+def _is_own(protocol: Any, kind: type, *names: str) -> bool:
+    """Whether a protocol of a kind has the kind's own code under these names."""
+    return isinstance(protocol, kind) and all(
+        getattr(type(protocol), name, None) is getattr(kind, name, None) and name not in vars(protocol)
+        for name in names
+    )
 
 
 def _by_structure(
@@ -482,11 +540,18 @@ def _largest(laws: Sequence[Mapping[bytes, Fraction]]) -> tuple[Ratio, bool, tup
     return best, True, pair
 
 
-def _columns(protocol: Protocol, answers: Sequence[Any], claim: Fraction, seed: int | None) -> Found:
-    """What whole columns of answers show, which other code draws: a leak of the truth would be seen at once."""
+def _columns(
+    protocol: Protocol, answers: Sequence[Any], claim: Fraction, seed: int | None, single: bool = False
+) -> Found:
+    """What whole columns of answers show, which other code draws, or single reports: a leak would be seen at once."""
     bits = None if seed is None else Simulation(seed)
     some = [answers[0], *answers[1 :: max(1, len(answers) // _COLUMNS)][: _COLUMNS - 1]]
-    return search(Batches(protocol, bits), some, _COLUMN_SAMPLES, _COLUMN_LEVEL)
+    client = Function(partial(_one_report, protocol, bits)) if single else Batches(protocol, bits)
+    return search(client, some, _COLUMN_SAMPLES, _COLUMN_LEVEL)
+
+
+def _one_report(protocol: Protocol, bits: Simulation | None, answer: Any) -> bytes:
+    return protocol.privatize([answer], bits).to_bytes()
 
 
 def _of_relation(
@@ -504,7 +569,7 @@ def _of_relation(
         )
     else:
         try:
-            ratio = related_factor(protocol.channel(), protocol.related(), protocol.guarantee.delta)
+            ratio = related_factor(_channel(protocol), protocol.related(), protocol.guarantee.delta)
         except ChannelError as why:
             some = list(islice(_every_answer(protocol), MOST_RUNS))
             if protocol.clear and not protocol.guarantee.delta and _is_grouped(protocol, some):
@@ -518,6 +583,27 @@ def _of_relation(
     if protocol.clear:
         notes.append(f"sent in clear, without noise: {', '.join(protocol.clear)}")
     return Audit(subject, float(claim), verdict, "enumeration", known, known, float(claim), notes=tuple(notes))
+
+
+def _channel(protocol: Protocol) -> Channel:
+    """The law of every answer. What is drawn and not looked at makes no branches here, which some laws need."""
+    laws: list[dict[str, Fraction]] = []
+    labels = []
+    for label, value in protocol._inputs():
+        try:
+            runs = follow(partial(protocol._law_of, value), MOST_RUNS)
+        except (TypeError, IndexError, AttributeError, NumberError):
+            return protocol.channel()
+        if any(run.spans or run.choices or any(form > 1 for form in run.forms) for run in runs):
+            return protocol.channel()
+        law: dict[str, Fraction] = {}
+        for run in runs:
+            sent = np.packbits(np.array(run.forms, dtype=np.uint8), bitorder="little").tobytes().hex()
+            law[sent] = law.get(sent, Fraction(0)) + run.weight
+        laws.append(law)
+        labels.append(label)
+    outputs = sorted(set().union(*laws))
+    return Channel([[law.get(output, Fraction(0)) for output in outputs] for law in laws], labels, outputs)
 
 
 def _few_streams(protocol: Any) -> bool:

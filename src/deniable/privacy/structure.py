@@ -10,13 +10,16 @@ Factors    bits that share no coin are independent. Two runs that differ in one 
 Mixture    the factors in which runs of one input differ that cannot be put together are looked at as one. Its outcomes
            are listed where they are at most 2^16. Else every run is uniform on the solutions of linear equations
            (a hash and its matrix): likelihoods then follow from the sizes of such sets, without listing them
+Subsets    a run that draws so many members of each of some sets is uniform on the subsets that have so many. How likely
+           a subset is under two inputs depends on how many members it has in each piece that their sets cut out;
+           these numbers are listed. For answers that are unknown sets, every size of what two have in common is tried
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -24,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.randomness.symbolic import Run, Span, TooManyRuns
+from deniable.randomness.symbolic import Choice, Run, Span, TooManyRuns, Unknown
 
 Ratio = Fraction | float
 """A likelihood ratio; infinite as a float."""
@@ -33,6 +36,7 @@ MOST_LISTED = 1 << 16
 _MOST_SPLIT = 1 << 8
 _MOST_PAIRS = 1 << 18
 _TRIED = 64
+_MOST_WAYS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ def largest_ratio(inputs: Sequence[Sequence[Run]]) -> Worst:
         if missing:
             some = next(place for place, runs in enumerate(case) if runs)
             return Worst(math.inf, True, (some, missing[0]), ("a report of one input is impossible for another",))
-        found = _Case(case).worst()
+        chosen = any(run.choices for runs in case for run in runs)
+        found = _subsets(case) if chosen else _Case(case).worst()
         rules |= dict.fromkeys(found.rules)
         if found.ratio > worst.ratio:
             worst = found
@@ -79,6 +84,8 @@ def _cases(inputs: Sequence[Sequence[Run]]) -> list[list[list[Run]]]:
         sure = {place for place, form in enumerate(run.forms) if form < 2}
         for span in run.spans:
             sure -= set(range(8 * span.byte, 8 * (span.byte + span.width)))
+        for choice in run.choices:
+            sure -= set(range(8 * choice.byte, 8 * (choice.byte + choice.width)))
         known[size] = known[size] & sure if size in known else sure
     places = {size: sorted(sure) for size, sure in known.items()}
     cases: dict[tuple[int, ...], list[list[Run]]] = {}
@@ -474,6 +481,164 @@ class _Case:
             if best == bound:
                 break
         return Worst(bound, best == bound, pair, rules)
+
+
+# -- subsets -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """A run that draws a subset: its weight, the members that are known, and so many of each block."""
+
+    weight: Fraction
+    members: int
+    blocks: tuple[tuple[int, int], ...]
+
+    @property
+    def share(self) -> Fraction:
+        """Of each subset that it may draw."""
+        return self.weight / math.prod(math.comb(among.bit_count(), count) for among, count in self.blocks)
+
+
+def _subsets(case: Sequence[Sequence[Run]]) -> Worst:
+    """The largest ratio between inputs whose reports are subsets, all other bits of which are the same."""
+    every = [run for runs in case for run in runs]
+    model = next(run.choices[0] for run in every if run.choices)
+    draws = [[_drawn(run, model) for run in runs] for runs in case]
+    if len(draws) * (len(draws) - 1) > _MOST_PAIRS:
+        raise TooManyRuns("too many pairs of inputs")
+    best, pair = Fraction(1), (0, 0)
+    known: dict[Any, tuple[Ratio, Ratio]] = {}
+    for one, other in combinations(range(len(draws)), 2):
+        for a, b, ratio in _between(draws[one], draws[other], known, (one, other)):
+            if ratio > best:
+                best, pair = ratio, (a, b)  # type: ignore[assignment]
+    return Worst(best, True, pair, ("subsets, by how many members they have in common with two inputs",))
+
+
+def _drawn(run: Run, model: Choice) -> _Draw:
+    region = range(8 * model.byte, 8 * (model.byte + model.width))
+    if run.spans or len(run.choices) > 1 or any(f > 1 for p, f in enumerate(run.forms) if p not in region):
+        raise TooManyRuns("a subset stands beside other draws")
+    if run.choices:
+        (own,) = run.choices
+        if (own.byte, own.width, own.listed) != (model.byte, model.width, model.listed):
+            raise TooManyRuns("subsets are written in different ways")
+        if any(isinstance(among, Unknown) for among, _ in own.blocks):
+            raise TooManyRuns("an answer is not known")
+        return _Draw(run.weight, own.members, own.blocks)
+    if any(run.forms[place] > 1 for place in region):
+        raise TooManyRuns("a subset is written like other draws")
+    sent = sum(run.forms[place] << place - region[0] for place in region)
+    if not model.listed:
+        return _Draw(run.weight, sent, ())
+    step = 8 * model.listed
+    places = [sent >> at & (1 << step) - 1 for at in range(0, 8 * model.width, step)]
+    if places != sorted(set(places)):
+        raise TooManyRuns("a list is written in another order")
+    return _Draw(run.weight, sum(1 << place for place in places), ())
+
+
+def _between(
+    own: list[_Draw], other: list[_Draw], known: dict[Any, tuple[Ratio, Ratio]], names: tuple[int, int]
+) -> Iterator[tuple[int, int, Ratio]]:
+    """The largest ratio of two inputs, in both directions; those that look alike are worked out once."""
+    pieces = [0]
+    for draw in (*own, *other):
+        for mask in (draw.members, *(among for among, _ in draw.blocks)):
+            pieces[0] |= mask
+    for mask in dict.fromkeys(m for d in (*own, *other) for m in (d.members, *(among for among, _ in d.blocks))):
+        pieces = [part for piece in pieces for part in (piece & mask, piece & ~mask) if part]
+    sizes = tuple(piece.bit_count() for piece in pieces)
+
+    def cut(draw: _Draw) -> tuple[Any, ...]:
+        inside = [tuple(n for n, piece in enumerate(pieces) if piece & among) for among, _ in draw.blocks]
+        counts = [count for _, count in draw.blocks]
+        full = tuple(n for n, piece in enumerate(pieces) if piece & draw.members)
+        return draw.weight, draw.share, full, tuple(zip(inside, counts, strict=True))
+
+    key = sizes, tuple(map(cut, own)), tuple(map(cut, other))
+    if key not in known:
+        known[key] = _cut_ratio(*key), _cut_ratio(key[0], key[2], key[1])
+    yield (*names, known[key][0])
+    yield (*names[::-1], known[key][1])
+
+
+def _cut_ratio(sizes: tuple[int, ...], own: tuple[Any, ...], other: tuple[Any, ...]) -> Ratio:
+    best: Ratio = Fraction(1)
+    for _, _, full, blocks in own:
+        for counts in _numbers(sizes, full, blocks):
+            mine, theirs = (
+                sum((share for _, share, f, b in side if _fits(counts, sizes, f, b)), Fraction(0))
+                for side in (own, other)
+            )
+            ratio: Ratio = mine / theirs if theirs else math.inf
+            best = max(best, ratio)
+    return best
+
+
+def _numbers(sizes: tuple[int, ...], full: tuple[int, ...], blocks: tuple[Any, ...]) -> Iterator[tuple[int, ...]]:
+    """How many members a subset of these blocks may have in each piece."""
+    start = [sizes[piece] if piece in full else 0 for piece in range(len(sizes))]
+    found = [start]
+    for inside, count in blocks:
+        ways: list[list[int]] = [[]]
+        for piece in inside:
+            ways = [[*way, n] for way in ways for n in range(min(sizes[piece], count - sum(way)) + 1)]
+            if len(ways) * len(found) > _MOST_WAYS:
+                raise TooManyRuns("too many ways to have members in common")
+        filled = []
+        for counts in found:
+            for way in (way for way in ways if sum(way) == count):
+                new = list(counts)
+                for piece, n in zip(inside, way, strict=True):
+                    new[piece] = n
+                filled.append(new)
+        found = filled
+    yield from map(tuple, found)
+
+
+def _fits(counts: tuple[int, ...], sizes: tuple[int, ...], full: tuple[int, ...], blocks: tuple[Any, ...]) -> bool:
+    covered = set(full)
+    if any(counts[piece] != sizes[piece] for piece in full):
+        return False
+    for inside, count in blocks:
+        covered |= set(inside)
+        if sum(counts[piece] for piece in inside) != count:
+            return False
+    return all(not n or piece in covered for piece, n in enumerate(counts))
+
+
+def largest_ratio_of_sets(runs: dict[int, Sequence[Run]], universe: int) -> Worst:
+    """Between any two answers that are sets of so many elements, from the runs on an unknown set of each size.
+
+    The code did not look at the set, so only the sizes of two sets and of what they have in common matter.
+    """
+    best: Ratio = Fraction(1)
+    known: dict[Any, tuple[Ratio, Ratio]] = {}
+    model = next((run.choices[0] for own in runs.values() for run in own if run.choices), None)
+    if model is None:
+        raise TooManyRuns("nothing is drawn from the set")
+    sizes = sorted(runs)
+    for one, other in ((a, b) for a in sizes for b in sizes if a <= b):
+        for common in range(max(0, one + other - universe), one + 1):
+            first = (1 << one) - 1
+            second = (1 << other) - 1 << one - common
+            own, others = (
+                [_given(run, held, model) for run in runs[size]] for size, held in ((one, first), (other, second))
+            )
+            for _, _, ratio in _between(own, others, known, (0, 1)):
+                best = max(best, ratio)
+    return Worst(best, True, (0, 1), ("sets: for every size of what two of them have in common",))
+
+
+def _given(run: Run, own: int, model: Choice) -> _Draw:
+    """The run for one set."""
+    choices = tuple(
+        replace(choice, blocks=tuple((a.among(own) if isinstance(a, Unknown) else a, n) for a, n in choice.blocks))
+        for choice in run.choices
+    )
+    return _drawn(replace(run, choices=choices), model)
 
 
 def _size(law: _Affine | tuple[int, int]) -> int:

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import MismatchError, SpecError
+from deniable.domains import ListedDomain
+from deniable.errors import DomainError, MismatchError, SpecError
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, load, percent
 from deniable.protocols.blanket import Blanket, mixed, worst
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes, width_of
@@ -212,7 +213,16 @@ class Groups(Protocol):
 
     def _one(self, value: Any, bits: Bits) -> bytes:
         group = self._choose(value, bits)
-        return self._packed(group, self.groups[group].protocol._one(self.project(value, group), bits))
+        part = self.project(value, group)
+        if self._sizes[group] and not 0 <= part < self._sizes[group]:
+            raise DomainError("a group is asked about something that is none of its answers")
+        return self._packed(group, self.groups[group].protocol._one(part, bits))
+
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        """How many answers each group has; 0 where they are not numbered."""
+        domains = (group.protocol.domain for group in self.groups)
+        return tuple(domain.size if isinstance(domain, ListedDomain) else 0 for domain in domains)
 
     def _law_of(self, value: Any, bits: Bits) -> bytes:
         group = self._choose(value, bits)

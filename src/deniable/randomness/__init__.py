@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from deniable.randomness.kernels import KnownBoundaries, Law
 from deniable.randomness.secure import SYSTEM, Counting, Secure, Simulation, source_of
-from deniable.randomness.source import Bits, Enumeration, Exhaustive, Tied, exhaust
+from deniable.randomness.source import Bits, Enumeration, Exhaustive, Tied, exhaust, floyd, listed_bits
 
 __all__ = [
     "SYSTEM",
@@ -22,5 +22,7 @@ __all__ = [
     "Simulation",
     "Tied",
     "exhaust",
+    "floyd",
+    "listed_bits",
     "source_of",
 ]

@@ -10,6 +10,8 @@ packed(Q, d)      blocks of 64 lanes, lane i is bit i; digits of Q from the top,
                   every lane of the block is decided (a lane is true once its digit is 0 where Q's is 1)
 draw(law)         one word, compared with the law's boundaries; further words only on a tie
 keep_or_uniform   bernoulli(keep), then integers(m), always both
+subset(S, k)      k of the m bits that are set in S, by Floyd's algorithm: for j from m - k up to m - 1 draw
+                  t = integers(j + 1); bit number t of them joins, lowest first, or number j if t is there already
 
 kept_and_drawn    the same as a truth value and a number, for one value
 integer_list      integers(m), so many times
@@ -40,12 +42,58 @@ from deniable.exact import WORD, WORD_BITS, Dyadic
 from deniable.randomness import kernels
 from deniable.randomness.kernels import Law
 
+_FEW_BITS = 64
+
 
 @lru_cache(maxsize=64)
 def digits_of(threshold: int) -> tuple[int, ...]:
     """The binary digits of threshold / 2^64 from the top, up to the last 1: no later digit lets a lane be true."""
     digits = f"{threshold:064b}".rstrip("0")
     return tuple(map(int, digits))
+
+
+def floyd(integers: Callable[[int], int], size: int, count: int) -> list[int]:
+    """`count` different numbers below `size`, uniformly; one draw below some number each."""
+    chosen: dict[int, None] = {}
+    for last in range(size - count, size):
+        drawn = integers(last + 1)
+        chosen[last if drawn in chosen else drawn] = None
+    return list(chosen)
+
+
+def set_bits(number: int) -> list[int]:
+    """The places of the bits that are set, ascending."""
+    if number.bit_count() > _FEW_BITS:
+        held = np.frombuffer(number.to_bytes(-(-number.bit_length() // 8), "little"), dtype=np.uint8)
+        return np.flatnonzero(np.unpackbits(held, bitorder="little")).tolist()
+    found = []
+    while number:
+        low = number & -number
+        found.append(low.bit_length() - 1)
+        number ^= low
+    return found
+
+
+def with_ranks(number: int, ranks: Sequence[int]) -> int:
+    """The bits that are set in a number of which the ranks are given: 0 for the lowest."""
+    width = number.bit_length()
+    if width - number.bit_count() <= _FEW_BITS:  # few are not set: skip them
+        gaps, found = set_bits(number ^ (1 << width) - 1), 0
+        for place in ranks:
+            for gap in gaps:
+                place += place >= gap
+            found |= 1 << place
+        return found
+    places = set_bits(number)
+    return sum(1 << places[rank] for rank in ranks)
+
+
+def listed_bits(number: int, width: int) -> bytes:
+    """The places of the bits that are set, ascending, each in so many bytes."""
+    if not isinstance(number, int):  # a symbol that stands for one
+        sent: bytes = number.listed(width)
+        return sent
+    return b"".join(place.to_bytes(width, "little") for place in set_bits(number))
 
 
 class Bits(ABC):
@@ -183,6 +231,10 @@ class Bits(ABC):
             kept, drawn = self.bernoulli(keep), self.integers(below)
             return values.copy() if kept else np.full_like(values, drawn)
         return kernels.keep_or_uniform(self, values, keep.numerator, below)
+
+    def subset(self, among: int, count: int) -> int:
+        """So many of the bits that are set in a number, each choice equally likely."""
+        return with_ranks(among, floyd(self.integers, among.bit_count(), count))
 
     @overload
     def bernoulli_exp(self, x: Fraction) -> bool: ...
@@ -328,7 +380,7 @@ class Exhaustive(Bits):
         return packed[0] if size is None else packed
 
     def draw(self, law: Law, size: int | None = None) -> Any:
-        weights = [Fraction(w, law.total) for w in law.weights]
+        weights = _shares(law)
         if size is None:
             return self._branch(weights)
         return np.array([self._branch(weights) for _ in range(size)], dtype=np.int64)
@@ -337,6 +389,11 @@ class Exhaustive(Bits):
         kept = self.bernoulli(keep, values.size).reshape(values.shape)
         drawn = self.integers(below, values.size).reshape(values.shape)
         return np.where(kept, values, drawn).astype(values.dtype)
+
+
+@lru_cache(maxsize=64)
+def _shares(law: Law) -> list[Fraction]:
+    return [Fraction(weight, law.total) for weight in law.weights]
 
 
 def exhaust(function: Callable[[Bits], T], smallest: Fraction = Fraction(0), most_runs: int = 1_000_000) -> Enumeration:

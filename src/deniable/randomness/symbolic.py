@@ -9,6 +9,8 @@ by running the code: nobody states it.
 Coins      a bit is a sum modulo 2 of coins, kept as a whole number: bit 0 is the constant, bit k + 1 is coin k
 Decisions  a sum with a fair coin in it is fair; once it is decided, that coin is replaced by the sum of the others
 Ranges     a comparison with a number decides the comparison only, and leaves a smaller range
+Subsets    some of the bits of a number, so many of them, stay together: what is written of them is a `Choice`
+Unknown    an answer that is a set can be unknown as well, but for its size: code that looks at it is given up
 Fallback   whatever a symbol cannot do decides it, so that every result is exact; with too many runs `follow` gives up
 """
 
@@ -23,7 +25,7 @@ from typing import Any
 
 from deniable.errors import NumberError
 from deniable.exact import Dyadic
-from deniable.randomness.source import Exhaustive, Impossible
+from deniable.randomness.source import Exhaustive, Impossible, floyd, listed_bits, with_ranks
 
 HALF = Fraction(1, 2)
 
@@ -43,6 +45,20 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A subset in the bytes of a report: so many members of each of some disjoint sets, each choice equally likely."""
+
+    byte: int
+    width: int
+    listed: int
+    """Bytes of each position of a list; 0 for a bitmap."""
+    members: int
+    """Those that are known."""
+    blocks: tuple[tuple[Any, int], ...]
+    """Sets as numbers with a bit per member, or `Unknown`; and how many of them are members."""
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One way through the code: how likely it is, and the report that it sends."""
 
@@ -52,6 +68,8 @@ class Run:
     spans: tuple[Span, ...]
     coins: tuple[Fraction, ...]
     """How likely each coin is to be 1."""
+    choices: tuple[Choice, ...] = ()
+    """Subsets; their bits are 0 in `forms`."""
 
     def chance(self, form: int) -> Fraction:
         """How likely a sum of coins is to be 1."""
@@ -343,6 +361,97 @@ for _name in ("and", "rand", "or", "ror", "xor", "rxor", "lshift", "rshift", "mo
 _Number.bit_count = _as_bits("bit_count")  # type: ignore[attr-defined]
 
 
+class Unknown(_Symbol):
+    """A number of which so many bits are set; which ones is not known, and may not matter to the code."""
+
+    __slots__ = ("count", "inside", "universe")
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, count: int, universe: int, inside: bool = True) -> None:
+        self.count, self.universe, self.inside = count, universe, inside
+
+    def __index__(self) -> int:
+        raise TooManyRuns("the code looks at an answer that was to be unknown")
+
+    def bit_count(self) -> int:
+        return self.count if self.inside else self.universe - self.count
+
+    def __xor__(self, other: Any) -> Any:
+        if other != (1 << self.universe) - 1:
+            return int(self)
+        return Unknown(self.count, self.universe, not self.inside)
+
+    __rxor__ = __xor__
+
+    def among(self, own: int) -> int:
+        """The same number, once it is known which bits are the answer's own."""
+        return own if self.inside else (1 << self.universe) - 1 ^ own
+
+
+class _Block:
+    """One draw of a subset: None as long as nobody has looked at it."""
+
+    __slots__ = ("among", "count", "found", "source")
+
+    def __init__(self, source: Symbolic, among: Any, count: int) -> None:
+        self.source, self.among, self.count = source, among, count
+        self.found: int | None = None
+
+    def value(self) -> int:
+        if self.found is None:
+            self.found = with_ranks(int(self.among), floyd(self.source._uniform, self.among.bit_count(), self.count))
+        return self.found
+
+    def meets(self, other: _Block) -> bool:
+        """Whether they may have something in common."""
+        a, b = self.among, other.among
+        if isinstance(a, Unknown) and isinstance(b, Unknown):
+            return a.inside == b.inside
+        return isinstance(a, Unknown) or isinstance(b, Unknown) or bool(a & b)
+
+
+class _Chosen(_Symbol):
+    """A number whose set bits are subsets of disjoint blocks, and others that are known."""
+
+    __slots__ = ("blocks", "known")
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, blocks: list[_Block], known: int = 0) -> None:
+        self.blocks, self.known = blocks, known
+
+    def __index__(self) -> int:
+        found = self.known
+        for block in self.blocks:
+            found |= block.value()
+        return found
+
+    def __or__(self, other: Any) -> Any:
+        blocks, known = (other.blocks, other.known) if isinstance(other, _Chosen) else ([], other)
+        if not isinstance(known, int):
+            return int(self) | int(other)
+        apart = not any(a.meets(b) for a in self.blocks for b in blocks)
+        for block, held in [*((a, known) for a in self.blocks), *((b, self.known) for b in blocks)]:
+            apart = apart and (not held or (isinstance(block.among, int) and not block.among & held))
+        return _Chosen([*self.blocks, *blocks], self.known | known) if apart else int(self) | int(other)
+
+    __ror__ = __or__
+
+    def to_bytes(self, length: int = 1, byteorder: str = "big", *, signed: bool = False) -> Any:
+        tops = [b.among.universe if isinstance(b.among, Unknown) else b.among.bit_length() for b in self.blocks]
+        if signed or byteorder != "little" or max(tops) > 8 * length:
+            return int(self).to_bytes(length, byteorder, signed=signed)  # type: ignore[arg-type]
+        return _Sent(self.blocks[0].source, [(self, 0, place, length) for place in range(length)])
+
+    def listed(self, width: int) -> Any:
+        """The places of the set bits, ascending, each in so many bytes."""
+        length = width * (self.known.bit_count() + sum(block.count for block in self.blocks))
+        return _Sent(self.blocks[0].source, [(self, width, place, length) for place in range(length)])
+
+    def byte(self, listed: int, place: int, length: int) -> int:
+        whole = listed_bits(int(self), listed) if listed else int(self).to_bytes(length, "little")
+        return whole[place]
+
+
 class _Sent:
     """Bytes of which some are not known: each is a number, eight sums of coins, or a place in a range's bytes."""
 
@@ -376,6 +485,8 @@ class _Sent:
             drawn, offset, place, _ = row
             byte: int = drawn.value() + offset >> 8 * place & 255
             return byte
+        if isinstance(row[0], _Chosen):
+            return row[0].byte(*row[1:])
         found: int = sum(self.source.decide(form) << place for place, form in enumerate(row))
         return found
 
@@ -463,26 +574,49 @@ class Symbolic(Exhaustive):
         self.coins += [chance] * count
         return [1 << place for place in range(first, first + count)]
 
+    def subset(self, among: Any, count: int) -> Any:
+        size = among.bit_count()
+        if not 0 <= count <= size:
+            raise NumberError(f"of {size} bits, {count} cannot be chosen")
+        if count in (0, size) and (not count or isinstance(among, int)):
+            return among if count else 0
+        return _Chosen([_Block(self, among, count)])
+
     def flipped(self, row: Any, probability: Dyadic, lanes: int) -> Any:
         if not isinstance(row, _Sent):
             return super().flipped(row, probability, lanes)
         forms: list[int] = []
         for one in row.rows:
-            whole = isinstance(one, tuple) and not isinstance(one[0], _Range)
+            whole = isinstance(one, tuple) and not isinstance(one[0], _Range | _Chosen)
             byte = one if isinstance(one, int) or whole else row._byte(one)
             forms += list(byte) if isinstance(byte, tuple) else [byte >> place & 1 for place in range(8)]
         noise = self._row(probability.value, lanes) + [0] * (len(forms) - lanes)
         return _Word(self, [a ^ b for a, b in zip(forms, noise, strict=True)]).to_bytes(len(row), "little")
 
-    def settle(self, sent: Any) -> tuple[tuple[int, ...], tuple[Span, ...]]:
-        """The bits and spans of a report, once everything is decided that two parts of it share in another way."""
+    def settle(self, sent: Any) -> tuple[tuple[int, ...], tuple[Span, ...], tuple[Choice, ...]]:
+        """The bits, spans and subsets of a report; what two parts of it share in another way is decided first."""
         rows = _rows(sent)
         forms: list[int] = []
         spans: list[Span] = []
+        choices: list[Choice] = []
+        self._decide_split(rows)
         uses = Counter(id(row[0]) for row in rows if isinstance(row, tuple) and isinstance(row[0], _Range))
         for place, row in enumerate(rows):
             if isinstance(row, int):
                 forms += [row >> bit & 1 for bit in range(8)]
+            elif isinstance(row[0], _Chosen):
+                chosen, listed, byte, width = row
+                open_blocks = [block for block in chosen.blocks if block.found is None]
+                if not open_blocks:
+                    forms += [chosen.byte(listed, byte, width) >> bit & 1 for bit in range(8)]
+                    continue
+                forms += [0] * 8
+                if byte == 0:
+                    known = chosen.known
+                    for block in chosen.blocks:
+                        known |= block.found or 0
+                    blocks = tuple((block.among, block.count) for block in open_blocks)
+                    choices.append(Choice(place, width, listed, known, blocks))
             elif not isinstance(row[0], _Range):
                 forms += row
             else:
@@ -505,7 +639,29 @@ class Symbolic(Exhaustive):
                         spans.append(Span(place, width, offset + drawn.low, offset + drawn.high))
         self._part(forms)
         # A range that was looked at meanwhile is narrower than when its bytes were written, which is what counts.
-        return tuple(self.reduced(form) for form in forms), tuple(spans)
+        return tuple(self.reduced(form) for form in forms), tuple(spans), tuple(choices)
+
+    @staticmethod
+    def _decide_split(rows: list[Any]) -> None:
+        """Decide subsets of which a part is missing in the report, or that occur twice in it."""
+        places: dict[int, list[int]] = {}
+        for place, row in enumerate(rows):
+            if isinstance(row, tuple) and isinstance(row[0], _Chosen):
+                for block in row[0].blocks:
+                    places.setdefault(id(block), []).append(place)
+        for place, row in enumerate(rows):
+            if isinstance(row, tuple) and isinstance(row[0], _Chosen):
+                chosen, listed, byte, width = row
+                first = place - byte
+                whole = list(range(first, first + width))
+                here = [rows[at] if 0 <= at < len(rows) else 0 for at in whole]
+                alike = all(
+                    isinstance(one, tuple) and one[0] is chosen and one[1:] == (listed, at, width)
+                    for at, one in enumerate(here)
+                )
+                for block in chosen.blocks:
+                    if not alike or places[id(block)] != whole:
+                        block.value()
 
     def _part(self, forms: list[int]) -> None:
         """Decide every coin that is not fair and that two bits share."""
@@ -533,13 +689,13 @@ def follow(function: Callable[[Any], Any], most_runs: int = 1 << 16) -> list[Run
     for _ in range(most_runs):
         bits = Symbolic(path)
         try:
-            forms, spans = bits.settle(_result(function, bits))
+            forms, spans, choices = bits.settle(_result(function, bits))
         except Impossible:
             pass
         else:
             if bits._depth != len(path):
                 raise NumberError("the code does not depend on its random bits alone: a replay ended early")
-            runs.append(Run(bits.weight, forms, spans, tuple(bits.coins)))
+            runs.append(Run(bits.weight, forms, spans, tuple(bits.coins), choices))
         while path and path[-1][0] + 1 == path[-1][1]:
             path.pop()
         if not path:

@@ -9,7 +9,7 @@ some rows of each are left, and only these are unpacked and added. Exact for any
 
 Uniform random subsets of a given size.
 
-One        Floyd's algorithm: for j from d - w up to d - 1, draw t below j + 1; t joins, or j if t is there already
+One        `Bits.subset`
 Many       independent bits at a coarse rate below w / d, then uniform positions join until the size is right. Given
            its size, a set of independent bits is uniform, and adding uniform new members keeps it so; sets that
            start too large are drawn again, which depends on their size alone. So the result is exactly uniform
@@ -157,15 +157,6 @@ _BLOCK_BYTES, _BLOCK_ROWS = 1 << 22, 1 << 16
 _RATE_BITS = 4
 _LEFT = 0.85
 """The part of the rows that still lack members, below which the others are left out."""
-
-
-def random_subset(bits: Bits, size: int, count: int) -> list[int]:
-    """`count` different positions below `size`, uniformly; one draw of `integers` each."""
-    chosen: dict[int, None] = {}
-    for last in range(size - count, size):
-        drawn = bits.integers(last + 1)
-        chosen[last if drawn in chosen else drawn] = None
-    return list(chosen)
 
 
 def random_subsets(bits: Bits, size: int, count: int, values: Positions, held: NDArray[np.bool_]) -> Bytes:

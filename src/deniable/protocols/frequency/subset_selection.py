@@ -13,7 +13,7 @@ Source     Ye and Barg 2018; Wang et al. 2016
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -30,7 +30,6 @@ from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protoc
 from deniable.protocols.frequency.bit_rows import (
     BitCounter,
     positional_popcount,
-    random_subset,
     random_subsets,
     row_weights,
 )
@@ -38,7 +37,7 @@ from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zero
 from deniable.protocols.reports import Bytes, from_bytes, histogram, to_bytes, width_of
 from deniable.protocols.tally import Adder, Counts, Halves
-from deniable.randomness import Bits
+from deniable.randomness import Bits, listed_bits
 from deniable.randomness.kernels import BLOCK, integers_below
 
 _FEW_ANSWERS = 16
@@ -85,11 +84,14 @@ class Subsets:
         """Of counting one report."""
         return min(float(self.members), bitmap_operations(self.size))
 
-    def written(self, members: Sequence[int]) -> bytes:
-        """The report of one subset, in ascending order."""
-        if self.listed:
-            return b"".join(member.to_bytes(self._width, "little") for member in members)
-        return sum(1 << member for member in members).to_bytes(self._bitmap_bytes, "little")
+    @property
+    def everything(self) -> int:
+        """The whole set, as a number with a bit per element."""
+        return (1 << self.size) - 1
+
+    def written(self, members: int) -> bytes:
+        """The report of one subset, whose members are the bits that are set."""
+        return listed_bits(members, self._width) if self.listed else members.to_bytes(self._bitmap_bytes, "little")
 
     def written_flags(self, flags: NDArray[Any]) -> Bytes:
         """The reports of subsets that are given by a flag per element, one subset per row."""
@@ -317,9 +319,8 @@ class SubsetSelection(PureProtocol):
 
     def _one(self, value: int, bits: Bits) -> bytes:
         held = bits.bernoulli(self.holds)
-        others = random_subset(bits, self.domain.size - 1, self.subset_size - held)
-        # Positions among the other answers skip the true one.
-        return self.subsets.written(sorted([other + (other >= value) for other in others] + [value] * held))
+        others = bits.subset(self.subsets.everything ^ 1 << value, self.subset_size - held)
+        return self.subsets.written(others | held << value)
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
         if self.subsets.few is not None and values.size >= _MANY:
@@ -360,7 +361,7 @@ class SubsetSelection(PureProtocol):
         for begin in range(0, size, max(1, -(-size // 4))):
             others = ((begin + step) % size for step in range(size))
             listed = list(dict.fromkeys([*np.asarray(answers).tolist(), *others]))
-            found.append(self.subsets.written(sorted(listed[: self.subset_size])))
+            found.append(self.subsets.written(sum(1 << one for one in listed[: self.subset_size])))
         return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), -1)
 
     @property

@@ -41,7 +41,7 @@ from deniable.protocols.frequency.open_text import MOST_COUNTERS
 from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes, width_of
 from deniable.protocols.sets.law import Joint, SetProtocol
 from deniable.protocols.tally import Counts, Tally
-from deniable.randomness import Bits
+from deniable.randomness import Bits, listed_bits
 from deniable.results import Floats, Weights
 
 MOST_COHORTS = 1 << 12
@@ -202,17 +202,20 @@ class CollisionSets(SetProtocol):
         places: Positions = ((upper * np.uint64(self.cells)) >> np.uint64(32)).astype(np.int64)
         return places
 
+    @property
+    def own_sizes(self) -> tuple[range, int]:
+        return range(1, min(self.domain.at_most, self.cells) + 1), self.cells
+
     def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes:
         cohort = bits.integers(self.cohorts) if bits.public is None else bits.public % self.cohorts
         found = self._cells(np.array([elements], dtype=np.int64), np.array([cohort]))[0]
-        held = sorted(set(found.tolist()))
-        if bits.bernoulli(Dyadic(len(held) * self.own_cell.numerator)):
-            cell: int = held[bits.integers(len(held))]
-        else:
-            cell = bits.integers(self.cells - len(held))
-            for one in held:
-                cell += cell >= one
-        return cohort.to_bytes(width_of(self.cohorts), "little") + cell.to_bytes(width_of(self.cells), "little")
+        own = sum(1 << cell for cell in set(found.tolist()))
+        return cohort.to_bytes(width_of(self.cohorts), "little") + self._one_own(own, bits)
+
+    def _one_own(self, own: int, bits: Bits) -> bytes:
+        if not bits.bernoulli(Dyadic(own.bit_count() * self.own_cell.numerator)):
+            own = (1 << self.cells) - 1 ^ own
+        return listed_bits(bits.subset(own, 1), width_of(self.cells))
 
     def _many_padded(self, elements: Positions, bits: Bits) -> Bytes:
         n, most = elements.shape

@@ -18,6 +18,7 @@ Source     Gu et al. 2020 (PCKV); Ye et al. 2019 (PrivKV)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -169,6 +170,10 @@ class KeyValue(Through):
                 for at in product(ends, repeat=size):
                     named = tuple((labels[key], number) for key, number in zip(chosen, at, strict=True))
                     yield named, tuple(zip(chosen, at, strict=True))
+
+    def _input_count(self) -> int:
+        size = self.domain.items.size
+        return sum(math.comb(size, number) << number for number in range(self.domain.at_most + 1))
 
     def forgeries(self, answers: Any) -> Bytes:
         """The keys, at the end that is nearer to their numbers."""

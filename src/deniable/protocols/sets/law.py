@@ -17,21 +17,20 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.domains import Domain, SetColumn, Sets
-from deniable.errors import ChannelError
+from deniable.errors import ChannelError, DomainError
 from deniable.exact import Number
 from deniable.protocols.base import Positions
-from deniable.protocols.frequency.bit_rows import random_subset
 from deniable.protocols.frequency.histogram import PureLaw
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Tally
-from deniable.randomness import Bits
+from deniable.randomness import Bits, floyd
 from deniable.results import Estimate, Floats, ItemShares, Weights, quantile
 
 _LISTED = 1 << 20
@@ -88,6 +87,15 @@ class SetProtocol(PureLaw):
     def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes: ...
 
     @abstractmethod
+    def _one_own(self, own: int, bits: Bits) -> bytes:
+        """The part of a report that depends on the answer, given what is its own as a number with a bit for each."""
+
+    @property
+    @abstractmethod
+    def own_sizes(self) -> tuple[range, int]:
+        """How many of how many are an answer's own."""
+
+    @abstractmethod
     def _many_padded(self, elements: Positions, bits: Bits) -> Bytes:
         """The same for one padded set per row."""
 
@@ -112,8 +120,10 @@ class SetProtocol(PureLaw):
         """at_most different elements, ascending."""
         most = self.domain.at_most
         if len(value) > most:
-            value = sorted(value[place] for place in random_subset(bits, len(value), most))
+            value = sorted(value[place] for place in floyd(bits.integers, len(value), most))
         first = self.domain.items.size
+        if value and not (value[0] >= 0 and value[-1] < first and all(a < b for a, b in pairwise(value))):
+            raise DomainError("the items of a set are different ones of those that are listed, in their order")
         return [*value, *range(first, first + most - len(value))]
 
     def padded_many(self, values: SetColumn, bits: Bits) -> Positions:

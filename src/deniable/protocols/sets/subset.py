@@ -30,7 +30,6 @@ from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
-from deniable.protocols.frequency.bit_rows import random_subset
 from deniable.protocols.frequency.subset_selection import Subsets
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.sets.collision import _cut_step
@@ -177,16 +176,21 @@ class SubsetSets(SetProtocol):
     def cost(self) -> Cost:
         return Cost(WORD_BYTES * (2.0 + self.subset_size), self.subsets.operations)
 
+    @property
+    def own_sizes(self) -> tuple[range, int]:
+        most = self.domain.at_most
+        return range(most, most + 1), self.elements
+
     def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes:
+        return self._one_own(sum(1 << element for element in elements), bits)
+
+    def _one_own(self, own: int, bits: Bits) -> bytes:
         shared = 0
         if bits.bernoulli(self.meets):
             shared = 1 + bits.draw(self._common)
-        members = [elements[place] for place in random_subset(bits, len(elements), shared)]
-        for other in random_subset(bits, self.elements - len(elements), self.subset_size - shared):
-            for element in elements:
-                other += other >= element
-            members.append(other)
-        return self.subsets.written(sorted(members))
+        mine = bits.subset(own, shared)
+        others = bits.subset(self.subsets.everything ^ own, self.subset_size - shared)
+        return self.subsets.written(mine | others)
 
     def _many_padded(self, elements: Positions, bits: Bits) -> Bytes:
         out = np.empty((len(elements), self.report_bytes), dtype=np.uint8)
@@ -240,7 +244,7 @@ class SubsetSets(SetProtocol):
         """As many of them as fit, then made-up items: they favour nobody else."""
         last = self.elements - 1
         listed = list(dict.fromkeys([*elements.tolist(), *range(last, -1, -1)]))[: self.subset_size]
-        return np.frombuffer(self.subsets.written(sorted(listed)), dtype=np.uint8).reshape(1, -1)
+        return np.frombuffer(self.subsets.written(sum(1 << one for one in listed)), dtype=np.uint8).reshape(1, -1)
 
     @property
     def likeliest(self) -> float:
