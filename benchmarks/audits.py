@@ -134,16 +134,16 @@ def _found(protocol: dn.Protocol, seed: int, samples: int, spec: bool = False) -
 def power(size: Size) -> Case:
     seeds = range(FIRST_SEED, FIRST_SEED + size(20, 2))
     facts: dict[str, str | int | float] = {}
-    for kind in (dn.OUE, dn.SubsetSelection):
+    for name, protocol in (("OUE", dn.OUE(50, 1)), ("subset selection", dn.SubsetSelection(50, 1))):
         for spec, goal in ((False, 0.90), (True, 0.92)):
-            lower = np.array([_found(kind(50, 1), seed, 20_000, spec).lower for seed in seeds])
-            facts[f"{kind.name}, {'with the spec' if spec else 'black box'}"] = (
+            lower = np.array([_found(protocol, seed, 20_000, spec).lower for seed in seeds])
+            facts[f"{name}, {'with the spec' if spec else 'black box'}"] = (
                 f"{lower.mean():.3f} on average, {lower.min():.3f} to {lower.max():.3f}; "
                 f"{(lower >= goal).sum()} of {lower.size} audits at least {goal:.2f}"
             )
     blind = [
         _judged(name, Fraction(1), _found(protocol, seed, 20_000), 20_000, 0.95, 50)
-        for name, protocol in (("OLH", dn.OLH(50, 1)), ("BLH", dn.BLH(50, 1)))
+        for name, protocol in {"OLH": dn.OLH(50, 1), "BLH": dn.BLH(50, 1)}.items()
         for seed in seeds[: size(5, 1)]
     ]
     never = sum(one.verdict == "undecided" and one.more is None for one in blind)
@@ -175,23 +175,29 @@ def violations(size: Size) -> Case:
 )
 def null(size: Size) -> Case:
     audits = size(1000, 20)
-    protocols = (dn.GRR(2, 1), dn.GRR(4, 1), dn.OUE(4, 1), dn.SubsetSelection(6, 1))
+    protocols: dict[str, dn.Protocol] = {
+        "GRR, 2 answers": dn.GRR(2, 1),
+        "GRR, 4 answers": dn.GRR(4, 1),
+        "OUE, 4 answers": dn.OUE(4, 1),
+        "subset selection, 6 answers": dn.SubsetSelection(6, 1),
+    }
     over: dict[str, list[bool]] = {}
     for number in range(audits):
-        protocol = protocols[number % len(protocols)]
+        name, protocol = list(protocols.items())[number % len(protocols)]
         found = _found(protocol, FIRST_SEED + number, 1000)
-        over.setdefault(str(protocol), []).append(found.lower > protocol.realized_epsilon)
+        over.setdefault(f"of {name}", []).append(found.lower > protocol.realized_epsilon)
     wrong = [one for own in over.values() for one in own]
     facts: dict[str, str | int | float] = {
         "exactly epsilon": f"{100 * np.mean(wrong):.1f} % of {audits:,} audits above it (at most 5 % promised)"
     }
     facts |= {name: f"{sum(own)} of {len(own)}" for name, own in over.items()}
+    quick = dn.GRR(2, 1)
     same = [search(_Same(FIRST_SEED + number), [0, 1, 2], 1000).lower for number in range(audits)]
     facts["the same for all inputs"] = (
         f"{100 * np.mean([one > 0 for one in same]):.1f} % of {audits:,} audits above 0; "
         f"the largest bound is {max(same):.3f}"
     )
-    return Case({"audit": work(lambda: _found(protocols[0], 1, 1000), 1, "audit")}, (), facts)
+    return Case({"audit": work(lambda: _found(quick, 1, 1000), 1, "audit")}, (), facts)
 
 
 class _Same(Batches):
