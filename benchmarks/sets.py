@@ -33,7 +33,7 @@ GROUP = "sets"
 TOP = 32
 LIMITS = {4: 8, 2: 8, 1: 4}
 """How many items of a basket are reported, by epsilon."""
-PAIRS = {4: (8, [4, 1]), 2: (12, [19, 1]), 1: (6, [9, 1])}
+PAIRS = {4: (8, [19, 1]), 2: (12, [19, 1]), 1: (6, [9, 1])}
 """How many items of a basket are reported where pairs are looked for, and how many people report items and pairs."""
 KEYS, EACH = 100, 8
 SEEDS = 1000
