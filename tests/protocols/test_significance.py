@@ -169,6 +169,7 @@ def test_what_a_test_says() -> None:
     empty, full = (coin.estimate(dn.Tally(coin.fingerprint, n, [n * 3 // 5, n * 2 // 5])) for n in (0, 1000))
     assert empty.test([0.5, 0.5]).sentence() == "Nothing can be said yet: there are no reports."
     assert dn.compare(empty, full).p_value == 1.0
+    assert "fewer than two of the groups" in dn.compare(empty, full).sentence()
     assert str(full.test({"yes": 1})).startswith("Differs from what was given (p < 0.0001, n = 1,000).")
     assert full.test({"yes": 0.7165, "no": 0.2835}).sentence().startswith("Nothing speaks against what was given (p = ")
     assert set(full.test([0.5, 0.5]).to_dict()) > {"p_value", "statistic", "freedom", "sentence"}

@@ -276,7 +276,7 @@ class Strata(Several):
         if self.joint is not None:
             return associated(self.joint, len(self.by_name) - 1, self.scores)
         heard = [one for one in self.by_name.values() if one.n >= LEAST]
-        return compare(*heard) if len(heard) > 1 else nothing(SAME, [0] * len(self.by_name))
+        return compare(*heard) if len(heard) > 1 else nothing(SAME, [int(one.n) for one in self.by_name.values()])
 
     def test(self, given: Any) -> SignificanceTest:
         """Whether the figures of everybody are the given ones."""

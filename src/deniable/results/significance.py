@@ -74,8 +74,10 @@ class SignificanceTest:
 
     def sentence(self, level: float = LEVEL) -> str:
         """The finding in words."""
-        if not all(self.n) or not self.n:
+        if not any(self.n):
             return "Nothing can be said yet: there are no reports."
+        if not self.freedom and self.hypothesis == SAME:
+            return "Nothing can be said yet: fewer than two of the groups have enough reports."
         said = _WORDS[self.hypothesis][0 if self.rejected(level) else 1]
         people = " and ".join(f"{one:,}" for one in self.n) if len(self.n) < 3 else f"{sum(self.n):,}"
         return f"{said} (p {_p_text(self.p_value)}, n = {people})."
