@@ -437,6 +437,15 @@ def test_identical_inputs_tell_nothing() -> None:
     assert (found.verdict, found.lower, found.more) == ("undecided", 0.0, None)
 
 
+def test_too_few_samples_to_see_a_liar_clear_nobody() -> None:
+    """The bound looks right, but no epsilon would have been found out for sure: undecided, with what decides."""
+    found = audit(_program(1, seed="7"), 1, 150, inputs=["0", "1"], processes=False)
+    assert found.smallest_visible is None
+    assert found.verdict == "undecided"
+    assert found.more is not None
+    assert found.more > 150
+
+
 @pytest.mark.parametrize("kind", [dn.OLH, dn.BLH])
 def test_hashes_without_their_decoder_are_never_cleared(kind: type[dn.Protocol]) -> None:
     protocol = kind(50, 1)

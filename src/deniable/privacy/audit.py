@@ -217,16 +217,18 @@ def _judged(
     """The verdict on what samples show."""
     epsilon = float(claim)
     powerful = found.guess >= _EXPLAINED * epsilon and found.weakest >= _SEEN * epsilon
+    visible = None if found.same or not powerful else found.visible(epsilon)
     more: int | None = None
     if found.lower > epsilon:
         verdict = VIOLATED
-    elif powerful and found.lower >= _ENOUGH * epsilon:
+    elif found.lower >= _ENOUGH * epsilon and visible is not None:
         verdict = CLEARED
     else:
         verdict = UNDECIDED
         goal = _ENOUGH if found.counts[1] else _EXPLAINED
         more = found.needed(goal * epsilon) if powerful or found.counts[1] == 0 else None
-    visible = None if found.same or not powerful else found.visible(epsilon)
+        if powerful and found.lower >= _ENOUGH * epsilon:  # honest, as it seems, but no liar would show
+            more = found.to_see(epsilon)
     said = [f"{count:,} inputs were tried with {samples:,} samples each of the two that are told apart best", *notes]
     if found.weakest < _SEEN * epsilon:
         said.append("for some inputs no telling event was found: the audit is blind for them")

@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -568,6 +568,16 @@ class Found:
             seen = expected_lower(q * math.exp(middle), q, n, self.alpha, NINE_OF_TEN) >= claim
             low, high = (low, middle) if seen else (middle, high)
         return high
+
+    def to_see(self, claim: float) -> int | None:
+        """With how many samples of each input some client above the claim would be found out."""
+        times = 1
+        while (times := 2 * times) * self.judged <= MOST_SAMPLES:
+            own, other = self.counts
+            more = replace(self, counts=(times * own, times * other), judged=times * self.judged)
+            if more.visible(claim) is not None:
+                return 2 * times * self.judged
+        return None
 
     def needed(self, goal: float) -> int | None:
         """With how many samples of each input the bound would reach a goal, if the shares are as they were seen."""

@@ -128,7 +128,11 @@ class Risks:
         if row.leverage is not None:
             told.append(f"One fake report outweighs {row.leverage:.3g} honest ones.")
         if row.moved is not None:
-            told.append(f"One fake report in a hundred moves the figure by {row.moved:.3g}{unit} at most.")
+            told.append(
+                f"One fake report in a hundred moves the figure by {row.moved:.3g}{unit} at most."
+                if row.moved < protocol.scale
+                else "One fake report in a hundred can move the figure by more than its whole range."
+            )
         return told
 
     def _sure(self) -> str:
