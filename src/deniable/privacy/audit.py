@@ -510,7 +510,8 @@ def _of_groups(
         return _judged(subject, claim, columns, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of whole columns",))
     seen = [part.smallest_visible for part in parts if part.smallest_visible is not None]
     said = (
-        f"{len(protocol.groups):,} groups: the report begins with the number of one, "
+        f"{len(protocol.groups):,} {'group' if len(protocol.groups) == 1 else 'groups'}: "
+        "the report begins with the number of one, "
         + ("which says what is sent in clear" if protocol.clear else "which is drawn before the answer is looked at")
         + ", and goes on with a report of its own protocol. This is the code of `Groups`, which the kind does not "
         "change; so the largest ratio is that of a group"
@@ -526,8 +527,14 @@ def _of_groups(
         level=None if complete else level,
         samples=None if complete else samples,
         more=max((part.more for part in parts if part.more is not None), default=None),
-        notes=(said, *(str(part) for part in parts)),
+        notes=(said, *(_of_part(part) for part in parts)),
     )
+
+
+def _of_part(part: Audit) -> str:
+    """The verdict on a group, with the rules that were used."""
+    rules = [note for note in part.notes if note and not note.startswith(("the report of one", "columns of"))]
+    return f"{part}{': ' if rules else ''}{'; '.join(rules)}"
 
 
 def _largest(laws: Sequence[Mapping[bytes, Fraction]]) -> tuple[Ratio, bool, tuple[int, int]]:

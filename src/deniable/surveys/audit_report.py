@@ -113,7 +113,7 @@ body{font:16px/1.5 system-ui,sans-serif;color:#1b2733;max-width:60rem;margin:2re
 table{border-collapse:collapse;width:100%}th,td{border-bottom:1px solid #d9dee3;padding:.35rem .6rem;text-align:left;
 vertical-align:top}code{overflow-wrap:anywhere}.cleared{color:#2b6b3a}.violated{color:#b3261e}.undecided{color:#8a5a00}
 .verdict{font-size:1.3rem;font-weight:600}.sign{margin-top:3rem;display:grid;grid-template-columns:1fr 1fr;gap:2rem}
-.sign div{border-top:1px solid #1b2733;padding-top:.3rem}.wide{overflow-x:auto}.wide td,.wide th{white-space:nowrap}
+.sign div{border-top:1px solid #1b2733;padding-top:.3rem}.wide{overflow-x:auto}.wide td{white-space:nowrap}
 svg{width:100%;max-width:40rem;height:auto;font:12px system-ui,sans-serif}svg text{fill:currentColor}
 .own td{font-weight:600}
 @media(prefers-color-scheme:dark){body{color:#e6e9ec;background:#14181c}th,td{border-color:#333c45}
@@ -209,8 +209,10 @@ def _risk(question: dict[str, Any]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    most = "" if row["exact"] else "≤ "
-    several = ["-" if row[name] is None else most + percent(row[name]) for name in ("year", "household")]
+    def at_most(share: float) -> str:
+        return percent(share) if row["exact"] else f"≤ {percent(share)}".replace("≤ > 99.9", "≤ 100")
+
+    several = ["-" if row[name] is None else at_most(row[name]) for name in ("year", "household")]
     return [
         f"{row['epsilon']:.4g}",
         row["protocol"],
@@ -240,12 +242,13 @@ def _picture(rows: Sequence[dict[str, Any]]) -> str:
         x = 40 + 330 * (min(max(math.log(epsilon), low), high) - low) / (high - low)
         return f"{x:.1f},{190 - 170 * share:.1f}"
 
-    lines, names = [], []
-    for number, (key, color, name) in enumerate(_CURVES):
+    lines: list[str] = []
+    names: list[str] = []
+    for key, color, name in _CURVES:
         points = [at(row["epsilon"], row[key]) for row in rows if row[key] is not None]
         if len(points) > 1:
             lines.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{color}" stroke-width="2"/>')
-            y = 30 + 20 * number
+            y = 30 + 20 * len(names)
             names.append(
                 f'<line x1="385" x2="405" y1="{y - 4}" y2="{y - 4}" stroke="{color}" stroke-width="2"/>'
                 f'<text x="410" y="{y}">{name}</text>'
@@ -264,7 +267,7 @@ def _picture(rows: Sequence[dict[str, Any]]) -> str:
     own = next(row["epsilon"] for row in rows if row["own"])
     here = at(own, 0).split(",")[0]
     return (
-        '<svg viewBox="0 0 600 220" role="img" aria-label="What an attacker knows in percent, against the epsilon of '
+        '<svg viewBox="0 0 600 226" role="img" aria-label="What an attacker knows in percent, against the epsilon of '
         f'one report">{grid}<line x1="{here}" x2="{here}" y1="20" y2="190" stroke="#888" stroke-dasharray="3 3"/>'
         f'{"".join(lines)}{marks}{"".join(names)}<text x="205" y="219" text-anchor="middle">epsilon of one report'
         "</text></svg>"
