@@ -15,7 +15,7 @@ from deniable.errors import DomainError, NumberError, SpecError
 from deniable.exact import exp_at_least
 from deniable.protocols import load
 from deniable.protocols.numeric.density import prior_of, shares_of
-from deniable.protocols.ranges.cells import FORGED_AMONG
+from deniable.protocols.ranges.cells import FORGED_AMONG, Cuts
 from deniable.protocols.ranges.fit import Seen, _fit, fitted
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.results.distribution import QUANTILES
@@ -456,6 +456,18 @@ def test_leverage_counts_reports_of_hashes_that_support_anything():
     assert (protocol.leverage, protocol.poisoning) == pytest.approx(found, rel=1e-9)
     any_nodes = FORGED_AMONG * protocol._even(FORGED_AMONG).ranges(*np.triu_indices(17, 1)).down.max()
     assert found[0] < 0.99 * any_nodes, "a report that supports any nodes together would do more"
+
+
+@pytest.mark.parametrize(("cells", "epsilon"), [(60, 1), (96, 1), (90, 4)])
+def test_leverage_of_many_cells_is_never_below_that_of_any_range(cells, epsilon, monkeypatch):
+    """Every range is the difference of two that begin at the first cell."""
+    exactly = Ranges(Integers(0, cells - 1), epsilon)
+    known, listed = exactly._forged, Cuts._forged.func(exactly)
+    monkeypatch.setattr("deniable.protocols.ranges.ranges._LISTED", 0)
+    limits = Cuts._forged.func(exactly)
+    for found, all_ranges, limit in zip(known, listed, limits, strict=True):
+        assert found <= all_ranges * (1 + 1e-9)
+        assert all_ranges <= limit * (1 + 1e-9) <= 2 * all_ranges
 
 
 def worst_of(protocol):

@@ -318,3 +318,13 @@ def test_leverage_is_that_of_the_worst_report_of_the_worst_rectangle(place):
         each = np.array(moved) * len(protocol.groups)
         raised, apart = max(raised, each.max()), max(apart, np.ptp(each, axis=0).max())
     assert (protocol.leverage, protocol.poisoning) == pytest.approx((raised, apart), rel=1e-9)
+
+
+def test_leverage_of_many_rectangles_is_never_below_that_of_any(monkeypatch):
+    """Every rectangle is the sum of four in one corner, with signs; of one number alone, of two."""
+    exactly = [(one.leverage, one.poisoning) for one in Rectangles.examples()]
+    monkeypatch.setattr("deniable.protocols.ranges.grids._LISTED", 0)
+    for one, known in zip(Rectangles.examples(), exactly, strict=True):
+        assert one.layout.rectangles is None
+        for limit, found in zip((one.leverage, one.poisoning), known, strict=True):
+            assert found <= limit * (1 + 1e-9) <= 4.1 * found

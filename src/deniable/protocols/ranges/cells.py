@@ -162,7 +162,8 @@ class Cuts(Groups):
     sizes   how many nodes each of them has
     _told   what a device tells about the cut that was chosen and the node in it, two sentences
     _typical  the standard error of the share that stands for all others
-    _moves  of shares that stand for all others, with n people: how far one report can raise and lower them
+    _moves  with n people, of some shares how far one report can raise and lower them, and of how many of these, with
+            signs, any other is the sum
     """
 
     cut: ClassVar[str]
@@ -178,7 +179,7 @@ class Cuts(Groups):
     def _typical(self, n: int, population: bool) -> float: ...
 
     @abstractmethod
-    def _moves(self, n: int) -> tuple[Floats, Floats]: ...
+    def _moves(self, n: int) -> list[tuple[int, Floats, Floats]]: ...
 
     def _set(self, groups: Any, **values: Any) -> None:
         """Set all fields and check that they fit together; groups are pairs of a weight and a protocol."""
@@ -215,8 +216,12 @@ class Cuts(Groups):
     def _forged(self) -> tuple[float, float]:
         """What one report does to a share at most, times n: how far it raises it, and between the two extremes."""
         among = FORGED_AMONG * len(self.groups)
-        down, up = self._moves(among)
-        return among * float(down.max()), among * float((down + up).max())
+        raised, apart = 0.0, 0.0
+        for terms, down, up in self._moves(among):
+            most, least = (float(one.max()) for one in (down, up))
+            raised = max(raised, among * (most if terms == 1 else terms / 2 * (most + least)))
+            apart = max(apart, among * terms * float((down + up).max()))
+        return raised, apart
 
     @property
     def leverage(self) -> float:
@@ -224,7 +229,7 @@ class Cuts(Groups):
         and of all reports only some are about it.
 
         Exact, over all reports and all shares, where these can all be compared: about up to 64 nodes per cut. Else an
-        upper bound, over some shares that stand for all others.
+        upper bound.
         """
         return self._forged[0]
 

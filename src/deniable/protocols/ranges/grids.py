@@ -162,25 +162,45 @@ class Layout:
     def rectangles(self) -> Floats | None:
         """All rectangles that are known: of the finest grid of both numbers, and of each number alone; None where there
         are too many."""
-        sides = [self._spans(side, self.plane[side]) for side in range(2)]
-        if math.prod(map(len, sides)) > _LISTED:
+        alone = [int(np.flatnonzero(one)[-1]) for one in (self.known[:, 0], self.known[0])]
+        counts = [[math.comb(self._edges(side, cut[side]).size, 2) for side in range(2)] for cut in (self.plane, alone)]
+        if math.prod(counts[0]) + sum(counts[1]) > _LISTED:
             return None
+        sides = [self._spans(side, self.plane[side]) for side in range(2)]
         first, second = (one.ravel() for one in np.meshgrid(*map(np.arange, map(len, sides)), indexing="ij"))
         found = [np.hstack([sides[0][first], sides[1][second]])]
-        for side, alone in enumerate((self.known[:, 0], self.known[0])):
-            spans = self._spans(side, int(np.flatnonzero(alone)[-1]))
+        for side, cut in enumerate(alone):
+            spans = self._spans(side, cut)
             whole = np.tile([0.0, float(self.axes[1 - side].length)], (len(spans), 1))
             found.append(np.hstack([spans, whole] if side == 0 else [whole, spans]))
         return np.vstack(found)
 
+    @property
+    def corners(self) -> list[tuple[int, Floats]]:
+        """Known rectangles that begin at the first cells, of both numbers and of each alone, and how many of them, with
+        signs, make any other."""
+        sides = [self._edges(side, self.plane[side])[1:] for side in range(2)]
+        first, second = (one.ravel() for one in np.meshgrid(*sides, indexing="ij"))
+        zero = np.zeros_like(first)
+        found = [(4, np.stack([zero, first, zero, second], axis=1))]
+        for side, alone in enumerate((self.known[:, 0], self.known[0])):
+            ends = self._edges(side, int(np.flatnonzero(alone)[-1]))[1:]
+            zero, whole = np.zeros_like(ends), np.full_like(ends, self.axes[1 - side].length)
+            pairs = [zero, ends, zero, whole] if side == 0 else [zero, whole, zero, ends]
+            found.append((2, np.stack(pairs, axis=1)))
+        return found
+
     def _spans(self, side: int, cut: int) -> Floats:
-        """All ranges of parts of a cut, in cells; the last ends where the axis does."""
-        axis = self.axes[side]
-        step = axis.length // axis.sizes[cut]
-        edges = np.arange(0, axis.length + 1, step)
-        edges = np.append(edges[edges < axis.cells], axis.length)
+        """All ranges of parts of a cut, in cells."""
+        edges = self._edges(side, cut)
         first, last = np.triu_indices(edges.size, 1)
-        return np.stack([edges[first], edges[last]], axis=1).astype(np.float64)
+        return np.stack([edges[first], edges[last]], axis=1)
+
+    def _edges(self, side: int, cut: int) -> Floats:
+        """Where the parts of a cut begin and end, in cells; the last ends where the axis does."""
+        axis = self.axes[side]
+        edges = np.arange(0, axis.length + 1, axis.length // axis.sizes[cut])
+        return np.append(edges[edges < axis.cells], axis.length).astype(np.float64)
 
     def around(self, ends: Floats) -> tuple[Floats, Floats]:
         """The known rectangles inside and around some: `ends` are rows of (begin, end, begin, end) in cells.
@@ -294,16 +314,23 @@ class Grids:
         Of what no grid knows, nothing is added: it is as if people were spread evenly there.
         """
         given = np.asarray(ends, dtype=float)
-        nodes = max(level.shares.size for level in self.levels)
-        at_once = max(1, _AT_ONCE // nodes)
-        found = [self.read(given[start : start + at_once]) for start in range(0, len(given), at_once)]
-        value, everything, most, down, up = np.hstack([np.zeros((5, 0)), *found])
+        value, everything, most, down, up = self._read_all(given)
         share = self.fit.shares(given)
         people = share * (1 - share) / max(1, self.people)
         return Readings(value, np.maximum(0.0, everything - people), people, most, down, up)
 
     def thinned(self, fakes: int) -> float:
         return thinned(self.levels, fakes)
+
+    def moves(self, ends: Floats) -> tuple[Floats, Floats]:
+        """How far one report lowers and raises the shares of such rectangles."""
+        _, _, _, down, up = self._read_all(ends)
+        return down, up
+
+    def _read_all(self, ends: Floats) -> Floats:
+        at_once = max(1, _AT_ONCE // max(level.shares.size for level in self.levels))
+        found = [self.read(ends[start : start + at_once]) for start in range(0, len(ends), at_once)]
+        return np.hstack([np.zeros((5, 0)), *found])
 
     def read(self, ends: Floats) -> Floats:
         """Value, variance, and how far one report moves, lowers and raises it; of one rectangle per row."""

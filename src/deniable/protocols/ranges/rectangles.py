@@ -50,7 +50,6 @@ MOST_NODES = 1 << 16
 """Rectangles of one grid."""
 
 _PEOPLE = 100_000
-_SAMPLE = 256
 """For whom sizes are chosen where nobody says how many there are."""
 _FINEST = 64
 _ALONE = 3.0
@@ -258,14 +257,11 @@ class Rectangles(Cuts):
         sampling = 0.0 if population else first * second * (1 - first * second) / max(1, n)
         return math.sqrt(max(variance - sampling, variance * 1e-3))
 
-    def _moves(self, n: int) -> tuple[Floats, Floats]:
-        levels, known = self._evenly(n), self.layout.rectangles
-        if known is None:
-            random = np.random.default_rng(1)
-            ends = [np.sort(random.integers(0, axis.cells + 1, size=(_SAMPLE, 2)), axis=1) for axis in self.layout.axes]
-            known, _ = self.layout.around(np.hstack(ends).astype(float))
-        _, _, _, down, up = EvenGrids(self.layout, levels).read(known)
-        return down, up
+    def _moves(self, n: int) -> list[tuple[int, Floats, Floats]]:
+        """Of all rectangles where they can be listed; else of those in one corner: each other one is made of four."""
+        grids, listed = EvenGrids(self.layout, self._evenly(n)), self.layout.rectangles
+        known = [(1, listed)] if listed is not None else self.layout.corners
+        return [(terms, *grids.moves(ends)) for terms, ends in known]
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact rectangles are, and which ones."""
