@@ -209,7 +209,8 @@ def plan(
     --record they are those of the part where they are largest, a mean's as a share
     of its range, and the last line compares with splitting epsilon over all parts. --read pairs, or triples, asks for
     tables of so many parts together.
-    For --discover a visible share is found nine times out of ten, whatever the answer is, and the last line says so.
+    For --discover a visible share is found nine times out of ten, whatever the identifier or the word is; texts
+    that are spelled like no word take a larger share.
     """
     if at_most is None:
         domain = _domain(categories, text, number, unit, record, discover, places)

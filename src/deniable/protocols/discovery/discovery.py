@@ -428,7 +428,7 @@ class Discovery(Groups):
         return self.people(n)[group]
 
     def _smallest(self, n: int) -> float:
-        """The share that is found nine times out of ten, whatever it is; above 1 if none is."""
+        """The share that is found nine times out of ten, if texts are words; above 1 if none is."""
         if not n:
             return 1.0
         protocol = self.groups[0].protocol
