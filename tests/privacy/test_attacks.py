@@ -148,7 +148,8 @@ NAMES = [f"{example.name}-{place}" for place, example in enumerate(EVERY)]
 def guessed(protocol):
     """The attack on an example with listed answers, with equal and with unequal priors; the exact success by hand."""
     if attack(protocol).method == "unknown":
-        pytest.skip("nothing is known of single guesses")
+        assert attack(protocol).success is None
+        return
     size = protocol.domain.size
     for prior in (np.full(size, 1 / size), np.arange(1, size + 1) * 2 / (size * (size + 1))):
         yield attack(protocol, prior), float((protocol.channel().rows * prior[:, None]).max(axis=0).sum())

@@ -214,12 +214,12 @@ class Groups(Protocol):
     def _one(self, value: Any, bits: Bits) -> bytes:
         group = self._choose(value, bits)
         part = self.project(value, group)
-        if self._sizes[group] and not 0 <= part < self._sizes[group]:
+        if self._listed[group] and not 0 <= part < self._listed[group]:
             raise DomainError("a group is asked about something that is none of its answers")
         return self._packed(group, self.groups[group].protocol._one(part, bits))
 
     @cached_property
-    def _sizes(self) -> tuple[int, ...]:
+    def _listed(self) -> tuple[int, ...]:
         """How many answers each group has; 0 where they are not numbered."""
         domains = (group.protocol.domain for group in self.groups)
         return tuple(domain.size if isinstance(domain, ListedDomain) else 0 for domain in domains)
