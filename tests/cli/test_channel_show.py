@@ -169,6 +169,7 @@ def test_an_impossible_output_has_no_posterior(run, write):
     assert run("channel", "push", path, "1,0", "--posterior").out.splitlines()[-1].split() == ["b", "-", "-"]
 
 
+@pytest.mark.slow
 def test_a_channel_of_a_thousand_counts(run):
     source = "truncated-geometric:n=1000,epsilon=1"
     shown = run("channel", "show", source).out

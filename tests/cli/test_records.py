@@ -150,6 +150,7 @@ def test_the_planner_compares_sampling_with_splitting(run, folder):
     run("plan", "--record", "parts.json", "--categories", "3", "--epsilon", "1", "--people", "20000", code=2)
 
 
+@pytest.mark.slow
 def test_whole_collections_of_records_are_repeated(run, folder):
     """Errors as the formulas say, and intervals that hold for those who answered, over all parts."""
     options = ["--protocol", "Attributes", "--epsilon", "2", "--people", "2000", "--runs", "40"]

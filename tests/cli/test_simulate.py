@@ -45,6 +45,7 @@ def test_a_study(run, folder):
     assert csv[1].startswith("GRR,1.0,1,1000,")
 
 
+@pytest.mark.slow
 def test_a_study_of_means(run, folder):
     numbers = ["simulate", "--protocol", "Window,OneBitMean", "--epsilon", "2", "--number", "0..24", "--unit", "hours"]
     crowd = ["--people", 400, "--runs", 200, "--distribution", "bell,ends:0.2,values:6/7.5/30"]

@@ -459,6 +459,7 @@ def test_hashes_without_their_decoder_are_never_cleared(kind: type[dn.Protocol])
     assert _judged("OLH", Fraction(1), with_spec, 4000, 0.95, 50).verdict == "cleared"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [dn.OUE, dn.SubsetSelection])
 def test_the_spec_makes_an_audit_sharper(kind: type[dn.Protocol]) -> None:
     """20,000 samples a side, epsilon 1, 50 answers: at least 0.92 with the spec, in each of two audits."""

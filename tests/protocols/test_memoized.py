@@ -613,6 +613,7 @@ def test_collisions_of_a_list_are_undone_exactly() -> None:
     assert LOLOHA(1000, first=1, forever=2).known is None
 
 
+@pytest.mark.slow
 def test_more_people_average_out_what_shares_a_cell() -> None:
     """30 collections of 20,000 people with a very common answer: errors are those stated, for all answers together.
 

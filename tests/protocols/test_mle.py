@@ -157,6 +157,7 @@ def test_smaller_total_error_than_the_unbiased_estimate(kind):
     assert np.mean(likely) < 0.6 * np.mean(unbiased)
 
 
+@pytest.mark.slow
 def test_error_bars_have_the_size_of_the_errors():
     # 1,000 runs estimate a standard deviation to 2.2 %, so 11 % is five of its standard errors: false alarms 1e-6.
     protocol = OUE(4, 3)

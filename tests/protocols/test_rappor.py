@@ -183,6 +183,7 @@ def test_without_centring_an_incomplete_dictionary_would_mislead() -> None:
     assert abs(((good.counts - TRUTH[:8]) / np.sqrt(good.noise)).mean()) < 2
 
 
+@pytest.mark.slow
 def test_the_variance_of_a_single_candidate() -> None:
     """Five standard errors of a variance from 100 runs are a factor of 0.29 to 1.71."""
     runs, n = 100, len(PEOPLE)
@@ -309,6 +310,7 @@ def test_candidates_with_one_filter_cannot_be_told_apart() -> None:
     assert np.isinf(alone.variance).tolist() == [False, True, False]
 
 
+@pytest.mark.slow
 def test_a_closed_domain_and_its_likelihood() -> None:
     protocol = RAPPOR(BREADS, 3, 8, 2, 2, key="k")
     channel = protocol.channel()
