@@ -108,7 +108,9 @@ def test_forged_reports_raise_an_alarm(tmp_path: Path) -> None:
     both = ["--reports", tmp_path / "honest.txt", "--reports", tmp_path / "forged.txt"]
     found = _run(spec, *both)
     assert found.exit_code == 1
-    assert "Too many reports are the same, byte for byte" in " ".join(found.output.split())
+    said = " ".join(found.output.split())
+    assert "Alarm: honest devices alone hardly ever send 2,100 reports like these." in said
+    assert "Too many reports are the same, byte for byte" in said
     content = json.loads(_run(spec, *both, "--json").stdout)["questions"]["report"]
     assert content["alarm"] is True
     assert content["n"] == 2100

@@ -427,7 +427,9 @@ class Inspection(NamedTuple):
             )
         found = []
         if self.implausible:
-            found.append(f"{self.implausible:,} are so unlikely that no honest device sends them: do not count them.")
+            found.append(
+                f"Reports so unlikely that no honest device sends them: {self.implausible:,}. Do not count them."
+            )
         if self.misfit < SUSPICIOUS:
             found.append(f"No population explains the sum of the reports (p = {self.misfit:.2g}).")
         if self.pairs < SUSPICIOUS:
@@ -435,7 +437,7 @@ class Inspection(NamedTuple):
             found.append(f"Some answers are supported together too often (p = {self.pairs:.2g}){named}.")
         if self.agreement < SUSPICIOUS:
             found.append(f"Too many reports are the same, byte for byte (p = {self.agreement:.2g}).")
-        return " ".join([f"Alarm: there are forged reports among these {self.n:,}.", *found])
+        return " ".join([f"Alarm: honest devices alone hardly ever send {self.n:,} reports like these.", *found])
 
     def to_dict(self) -> dict[str, Any]:
         """What was found, for JSON."""
