@@ -409,6 +409,18 @@ def test_columns_that_a_record_cannot_have() -> None:
             Records({"a": bad})
 
 
+def test_series_arrays_and_iterators_are_records_too_and_never_quote_an_answer() -> None:
+    pandas = pytest.importorskip("pandas")
+    good, bad = {"smoke": "no", "age": 3}, {"smoke": "no", "age": "s3cret"}
+    for forms in (pandas.Series, pandas.DataFrame, iter, lambda rows: np.array(rows, dtype=object)):
+        assert MISSING.encode(forms([good, good])).columns[1].tolist() == [2, 2]
+        with pytest.raises(DomainError, match=r"^value 1, column 'age'") as refused:
+            MISSING.encode(forms([good, bad]))
+        assert "s3cret" not in str(refused.value)
+    with pytest.raises(DomainError, match="value 1 is missing"):
+        MISSING.encode(pandas.Series([good, None]))
+
+
 def test_tables_and_structures_are_records() -> None:
     pa = pytest.importorskip("pyarrow")
     rows = [{"smoke": "no", "age": 3}, {"smoke": "yes", "age": 9}]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -155,6 +155,18 @@ class Records(Domain):
                 return values
         if isinstance(values, Coded):
             values = [None if code < 0 else values.entries[code] for code in values.codes.tolist()]
+        if hasattr(values, "columns") and hasattr(values, "to_numpy"):  # frames of pandas and polars
+            self._check_table(list(values.columns))
+            return {name: values[name] for name in self.names}
+        if hasattr(values, "type") and hasattr(values, "flatten"):  # Arrow structures
+            array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+            if array.null_count:
+                raise absent(int(np.argmax(array.is_null())))
+            names = [field.name for field in array.type]
+            self._check_table(names)
+            return {name: array.field(names.index(name)) for name in self.names}
+        if isinstance(values, np.ndarray | Iterator) or hasattr(values, "to_list"):  # series of pandas and polars, too
+            values = list(values)
         if isinstance(values, list | tuple):
             for place, record in enumerate(values):
                 self._check_record(record, place)
@@ -165,13 +177,6 @@ class Records(Domain):
             names = list(values.column_names)
             self._check_table(names)
             return {name: values.column(names.index(name)) for name in self.names}
-        if hasattr(values, "type") and hasattr(values, "flatten"):  # Arrow structures
-            array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
-            if array.null_count:
-                raise absent(int(np.argmax(array.is_null())))
-            names = [field.name for field in array.type]
-            self._check_table(names)
-            return {name: array.field(names.index(name)) for name in self.names}
         raise _no_record(values, 0)
 
     def _check_table(self, names: list[Any]) -> None:
