@@ -176,6 +176,16 @@ def test_intervals_of_all_attributes_at_once_are_wider() -> None:
     assert at_once.ends[-1].tolist() == list(found["sleep"].interval(1 - 0.05 / 3))
 
 
+def test_pictures_of_many_attributes_stand_in_several_lines_with_names_that_do_not_overlap() -> None:
+    pytest.importorskip("matplotlib")
+    towns = [f"a town by the river {i}" for i in range(4)]
+    many = Attributes({f"part {i}": towns for i in range(6)}, 1)
+    figure = many.estimate(many.tally(many.privatize([many.domain.example] * 60, Simulation(1)))).plot().figure
+    assert figure.get_figwidth() < 15
+    assert len({round(ax.get_position().y0, 2) for ax in figure.axes}) > 1
+    assert all(name.get_rotation() for ax in figure.axes for name in ax.get_xticklabels())
+
+
 def test_shares_are_made_consistent_and_means_are_left_alone() -> None:
     protocol = Attributes(HABITS, 1)
     found = protocol.estimate(protocol.tally(protocol.privatize(people(900, np.random.default_rng(2)), Simulation(2))))

@@ -585,6 +585,7 @@ SEEN, UNSEEN, INK = "#2f6f9f", "#b9c2cb", "#1b2733"
 LONGEST_NAME = 24
 MOST_BARS = 60
 _WIDEST = 60.0  # inches
+_LETTER = 0.09  # inches, of a letter below a bar
 
 
 def bars(result: Result, rows: Rows, ax: Any = None, most: int = 40) -> Any:
@@ -613,7 +614,8 @@ def bars(result: Result, rows: Rows, ax: Any = None, most: int = 40) -> Any:
     ax.axhline(0, color=INK, linewidth=0.6)
     known = rows.names
     names = [_short(known[i]) for i in order]
-    crowded = sum(map(len, names)) > 60
+    room = ax.get_position().width * ax.figure.get_figwidth() / max(1, order.size)
+    crowded = max(map(len, names), default=0) * _LETTER > room
     turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     ax.set_xticks(places, names, **turned)
     ax.margins(x=0.02)

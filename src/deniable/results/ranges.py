@@ -454,5 +454,6 @@ def heat_map(result: RectangleShares, rows: Rows, ax: Any = None) -> Any:
     ax.set(xlabel=second.title, ylabel=first.title)
     if first.unit and (first.unit, first.step) == (second.unit, second.step):
         ax.set_aspect("equal")
-    ax.set_title(f"{result.headline or NOTHING}\n{result.title}: {rows.interval_name}", fontsize="medium")
+    # In lines of its own, because a longer one would run into the scale of colours.
+    ax.set_title(f"{result.headline or NOTHING}\n{result.title}\n{rows.interval_name}", fontsize="medium")
     return ax

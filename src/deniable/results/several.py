@@ -117,17 +117,26 @@ class Several(Result):
         """One picture per part, side by side; returns the first one's axes. With `ax` all values in that one."""
         if ax is not None:
             return super().plot(ax, level, most, simultaneous, population)
-        widths = [max(2.4, min(0.32 * len(part.table()) + 1.5, 20.0)) for part in self.parts.values()]
+        lines: list[list[tuple[str, Result, float]]] = []
+        for name, part in self.parts.items():
+            width = max(2.4, min(0.32 * len(part.table()) + 1.5, _WIDEST))
+            if not lines or sum(other for *_, other in lines[-1]) + width > _WIDEST:
+                lines.append([])
+            lines[-1].append((name, part, width))
+        widest = max(sum(width for *_, width in line) for line in lines)
         plt = require("matplotlib.pyplot", "plot")
-        size = (sum(widths) + 1.0, 3.6)
-        axes = plt.subplots(1, len(widths), figsize=size, width_ratios=widths, squeeze=False, layout="constrained")[1]
-        for place, (name, part) in zip(axes[0], self.parts.items(), strict=True):
-            part.plot(place, level, most, simultaneous, population)
-            if place.get_legend() is not None:
-                place.get_legend().remove()
-            place.set_title(f"{name}, n = {part.n:,}", fontsize="medium")
-        axes[0, 0].figure.suptitle(self.title, fontsize="medium")
-        return axes[0, 0]
+        figure = plt.figure(figsize=(widest + 1.0, 3.6 * len(lines)), layout="constrained")
+        axes = []
+        for line, row in zip(lines, figure.add_gridspec(len(lines), 1), strict=True):
+            for (name, part, _), place in zip(
+                line, row.subgridspec(1, len(line), width_ratios=[w for *_, w in line]), strict=True
+            ):
+                axes.append(part.plot(figure.add_subplot(place), level, most, simultaneous, population))
+                if axes[-1].get_legend() is not None:
+                    axes[-1].get_legend().remove()
+                axes[-1].set_title(f"{name}, n = {part.n:,}", fontsize="medium")
+        figure.suptitle(self.title, fontsize="medium")
+        return axes[0]
 
     def __repr__(self) -> str:
         return f"<Several: {', '.join(self.parts)} from {self.n} reports, {self.protocol}>"
@@ -210,6 +219,9 @@ def _hull(rows: Rows, others: Sequence[Rows]) -> Rows:
     low, high = (np.array([one.ends[:, side] for one in (rows, *others)]) for side in (0, 1))
     return replace(rows, low=low.min(axis=0), high=high.max(axis=0))
 
+
+_WIDEST = 13.0
+"""Inches: how wide a line of pictures may be."""
 
 ALL = "all"
 """What all strata together are called."""
