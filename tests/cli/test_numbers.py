@@ -110,7 +110,9 @@ def test_ranges_from_draft_to_estimate(run, folder):
     questions = [{"id": id, "text": f"{id}?", "answers": answers} for id, answers in kinds]
     questions.append(DRAFT["questions"][1])
     Path("draft.json").write_text(json.dumps({**DRAFT, "questions": questions}), encoding="utf-8")
-    assert run("survey", "new", "draft.json", "-o", "survey.json").out.count("Ranges") >= 2
+    made = run("survey", "new", "draft.json", "-o", "survey.json").out
+    assert made.count("Ranges") >= 2
+    assert re.search(r"^age .* points +-$", made.partition("expected:")[2], re.M)  # of a range, a share
     ages = 30 + np.arange(4000) % 20
     rows = [f"{hour:.2f},{years},{hour:.2f},yes" for hour, years in zip(folder, ages, strict=True)]
     Path("answers.csv").write_text("\n".join(["hours,age,week,nap", *rows]) + "\n", encoding="utf-8")

@@ -248,6 +248,10 @@ def test_shares_and_means_of_keys_are_within_their_errors() -> None:
     ends = found["mean"].interval(0.9999)
     assert ((ends[:, 0] <= truth[keys:]) & (truth[keys:] <= ends[:, 1])).all()
     assert found["mean"].unit == "stars"
+    expected = [4 * protocol.mean_error(n, share) for share in truth[:5]]
+    assert found["mean"].stderr[:5] == pytest.approx(expected, rel=0.15)
+    usual, some = protocol.parts(n)["mean"][0], 8 / keys  # what a draft tells is of a key of the average share
+    assert usual.error(n) == pytest.approx(4 * protocol.mean_error(n, some))
     # People have several keys: consistent shares lie between 0 and 1, and need not add up to one.
     consistent = found.consistent()["share"].frequencies
     assert consistent == pytest.approx(np.clip(found["share"].frequencies, 0, 1))

@@ -336,6 +336,7 @@ def test_the_planner_chooses() -> None:
         ({"name": "x", "questions": [1]}, "question 1 is not an object"),
         (draft(answers=...), "question 'smoke': it misses answers"),
         (draft(answers="yes"), "the answers are a list"),
+        (draft(answers={"sets": ["a", "b"]}), '{"several": [...], "at_most": ...}, {"keys"'),
         (draft(answers=["yes"]), "at least 2"),
         (draft(answers=["yes", "yes"]), "twice"),
         (draft(answers={"low": 5, "high": 1}), "low < high"),

@@ -690,6 +690,9 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
     rows = []
     for id, protocol, n in _parts(survey, people):
         reach = half_width(protocol, n, LEVEL)
+        if protocol.reads in ("ranges", "rectangles", "places"):  # a share, of no listed answer
+            rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", "-"])
+            continue
         if protocol.unit or protocol.reads not in ("shares", "items", "keys", "found"):
             rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
             continue

@@ -443,7 +443,8 @@ def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
     if found is None:
         raise SpecError(
             'the answers are a list, {"low": ..., "high": ...}, {"number": {"low": ..., "high": ...}}, '
-            '{"record": {...}}, {"places": {...}}, "text" or the spec of a domain'
+            '{"several": [...], "at_most": ...}, {"keys": [...], "low": ..., "high": ..., "at_most": ...}, '
+            '{"record": {...}}, {"places": {...}}, {"discover": {"bytes": ...}}, "text" or the spec of a domain'
         )
     return found
 

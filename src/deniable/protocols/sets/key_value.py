@@ -283,6 +283,11 @@ class KeyValue(Through):
         whole = spread / gap**2 + (f * (1 - f) if population else 0.0)
         return float(np.sqrt(whole.max() / n))
 
+    def mean_error(self, n: int, share: float, population: bool = True) -> float:
+        """Of the mean of a key that so many people have, as a part of the interval, for a mean in its middle."""
+        drawn = share if population else 0.0  # rounding and sampling: at most half of the interval for one number
+        return float(np.sqrt((_key_variances(self.law, share)[1] + drawn) / n)) / (2 * share)
+
     def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
         return min(1.0, quantile(level, self.tests) * self.noise(n))
 
@@ -321,11 +326,12 @@ class KeyValue(Through):
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         rare = quantile(level) * self.noise(n)
+        reach = [f"+-{100 * quantile(level) * self.mean_error(n, f, population):.2g} %" for f in (0.5, 0.1)]
         return (
             f"Each report is about a set of keys, each at one end of the interval ({self.law.name}). The share of a "
-            f"rare key comes within +-{100 * rare:.2g} percentage points; the mean of a key that a share f of the "
-            f"people has, within about +-{rare / 2:.2g} / f of the interval. Of more than {self.domain.at_most} keys "
-            f"{self.domain.at_most} are drawn."
+            f"rare key comes within +-{100 * rare:.2g} percentage points. The mean of a key that half of the people "
+            f"have comes within {reach[0]} of the interval, that of a key that a tenth have within {reach[1]}. Of "
+            f"more than {self.domain.at_most} keys {self.domain.at_most} are drawn."
         )
 
     def __repr__(self) -> str:
@@ -334,7 +340,7 @@ class KeyValue(Through):
 
 
 class _Means(KeyValue):
-    """The part about means: errors are those of a key that everybody has, the smallest there are."""
+    """The part about means: errors are those of a key of the average share, if everybody has `at_most` of the keys."""
 
     @property
     def unit(self) -> str:
@@ -345,13 +351,15 @@ class _Means(KeyValue):
         low, high = self.domain.interval.ends
         return high - low
 
+    @property
+    def _usual(self) -> float:
+        return min(1.0, self.domain.at_most / self.domain.items.size)
+
     def noise(self, n: int) -> float:
-        own, other, gap = self.law._spreads
-        return self.scale / 2 * float(np.sqrt((own + other - 2 * self.law._covariances.one) / gap**2 / n))
+        return self.scale * self.mean_error(n, self._usual, population=False)
 
     def error(self, n: int, population: bool = True) -> float:
-        """Rounding and sampling add at most a half of the interval to one person's number."""
-        return float(np.hypot(self.noise(n), self.scale / 2 / np.sqrt(n)))
+        return self.scale * self.mean_error(n, self._usual)
 
     def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
         return None
