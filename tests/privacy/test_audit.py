@@ -124,6 +124,79 @@ def test_a_class_that_lies_about_its_structure_is_caught(liar: dn.Protocol) -> N
     assert audit(liar, seed=1).verdict == "violated"
 
 
+class _Kept(dn.LOneBitMean):
+    """Keeps the end itself: the first stage adds no noise."""
+
+    def _permanent(self, value, shared, bits):  # type: ignore[no-untyped-def]
+        return bytes([self._end_of(self._mark(value, self._alpha(shared)), bits)])
+
+
+class _Alpha(dn.LOneBitMean):
+    """Looks at what is drawn once per device, beside rounding: a device in a thousand sends its end."""
+
+    def _permanent(self, value, shared, bits):  # type: ignore[no-untyped-def]
+        alpha = self._alpha(shared)
+        if alpha < self.points // 1000:
+            return bytes([self._end_of(self._mark(value, alpha), bits)])
+        return super()._permanent(value, shared, bits)
+
+
+def test_a_state_of_many_points_is_followed_without_listing_them() -> None:
+    levels = {"first": "1/2", "forever": 1}
+    for steps in (1, 20):
+        found = audit(dn.LOneBitMean(dn.Interval(0, 24), **levels, steps=steps), seed=1)
+        assert (found.verdict, found.method) == ("cleared", "structure"), found
+        assert found.exact == pytest.approx(0.5, abs=1e-9)
+    for liar in (_Kept, _Alpha):
+        assert audit(liar(dn.Interval(0, 24), **levels), seed=1).verdict == "violated"
+
+
+class _Twice(dn.Evolving):
+    """Tells the change of the sixth epoch once more: each bit alone is right."""
+
+    def _stepped(self, state, encoded, epoch, bits):  # type: ignore[no-untyped-def]
+        after, report = super()._stepped(state, encoded, epoch, bits)
+        return (after._replace(pending=state.pending) if epoch == 6 else after), report
+
+    def stream_laws(self):  # type: ignore[no-untyped-def]
+        return {(0,): {b"": Fraction(1)}}
+
+
+class _Remembers(dn.Evolving):
+    """Keeps the last answer in the object, beside its state, and sends it."""
+
+    def step_encoded(self, state, encoded, epoch, bits=None):  # type: ignore[no-untyped-def]
+        before, vars(self)["last"] = vars(self).get("last", encoded), encoded
+        after, report = super().step_encoded(state, encoded, epoch, bits)
+        return after, bytes([report[0] ^ before]) if epoch == 9 else report
+
+
+class _Alone(dn.Evolving):
+    """Streams are right; a report by itself is the truth."""
+
+    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+        return bytes([value])
+
+
+def test_streams_of_many_epochs_are_exact_from_step_to_step() -> None:
+    answers = ["no", "yes"]
+    for protocol in (dn.Evolving(answers, 1, epochs=16), dn.Evolving(answers, 1, epochs=5, changes=2)):
+        found = audit(protocol)
+        assert (found.verdict, found.method) == ("cleared", "structure"), found
+        assert found.exact == pytest.approx(1, abs=1e-9)
+        assert audit(protocol, epsilon="99/100").verdict == "violated"
+    assert audit(_Twice(answers, 1, epochs=16)).verdict == "violated"
+    assert audit(_Alone(answers, 1, epochs=16)).verdict == "violated"
+    assert audit(_Remembers(answers, 1, epochs=16)).verdict != "cleared"
+
+
+@pytest.mark.parametrize("protocol", [*dn.Evolving.examples()], ids=str)
+def test_steps_and_whole_streams_give_the_same_ratio(protocol: dn.Evolving) -> None:
+    laws = list(protocol.stream_laws().values())
+    ratios = [one[sent] / other[sent] for one in laws for other in laws for sent in one]
+    assert audit(protocol).exact == pytest.approx(math.log(max(ratios)), abs=1e-12)
+
+
 LAW_OF_SETS = {
     "subsets": SubsetSets(dn.Sets(50, at_most=4), 1),
     "one element": SubsetSets(dn.Sets(1000, at_most=8), 1, 1),

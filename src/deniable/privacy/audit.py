@@ -4,6 +4,7 @@ Enumeration  where report forms x inputs are at most 2^16: the law of the bytes,
 Structure    beyond that: the real code runs on symbols, and the parts of a report that turn out to be independent are
              enumerated each by itself (`structure`). The class's own statements about its law are not used
 Groups       a report that says which of several questions it is about: each question's own protocol by itself
+Streams      what a device sends over all epochs: every step from each state that it may keep, enumerated one by one
 Sets         an answer that is a set, too many to list: the real code runs on a set of which only the size is known
 Samples      for what cannot be followed, and for any client in any language: the most telling event, chosen on one part
              of the samples and bounded on the other (`sampled`)
@@ -34,9 +35,9 @@ from deniable.domains import Interval, ListedDomain
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.exact import epsilon_text, exp_at_least
 from deniable.privacy.sampled import Batches, Client, Command, Found, Function, search
-from deniable.privacy.structure import Ratio, largest_ratio, largest_ratio_of_sets
+from deniable.privacy.structure import Ratio, largest_ratio, largest_ratio_of_sets, largest_ratio_of_streams
 from deniable.protocols import Protocol
-from deniable.protocols.base import ANY
+from deniable.protocols.base import ANY, STREAM
 from deniable.protocols.groups import Groups
 from deniable.protocols.sets import KeyValue
 from deniable.protocols.sets.collision import CollisionSets
@@ -309,6 +310,8 @@ def _of_protocol(
     notes = ["the report of one answer was followed through the code, byte by byte"]
     if not complete:
         notes.append(f"{len(answers):,} answers were looked at; the others were not")
+    elif isinstance(protocol.domain, Interval):
+        notes.append(f"{len(answers):,} numbers were looked at, with both ends; those between them were not")
     try:
         sets = _of_sets(protocol)
         if sets is not None and not few:
@@ -568,14 +571,14 @@ def _of_relation(
 ) -> Audit:
     """Guarantees about other pairs than any two answers, or with a delta: from the whole channel, or whole streams."""
     over = protocol.guarantee.over
-    laws = protocol.stream_laws() if protocol.guarantee.relation == "stream" and _few_streams(protocol) else {}
+    method = "enumeration"
     ratio: Ratio
-    if laws:
-        ratio = _largest(list(laws.values()))[0]
-    elif protocol.guarantee.relation == "stream":
-        return Audit(
-            subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=("there are too many streams to list",)
-        )
+    rules: tuple[str, ...] = ()
+    if protocol.guarantee.relation == STREAM:
+        try:
+            method, ratio, rules = _of_streams(protocol)
+        except (TooManyRuns, NumberError) as why:
+            return Audit(subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=(str(why),))
     else:
         try:
             ratio = related_factor(_channel(protocol), protocol.related(), protocol.guarantee.delta)
@@ -588,10 +591,30 @@ def _of_relation(
     known = math.inf if isinstance(ratio, float) else exact.log(ratio)
     kept = not isinstance(ratio, float) and exp_at_least(claim, ratio)
     verdict = CLEARED if kept else VIOLATED
-    notes = [f"the pairs are those of its guarantee: {over}"]
+    notes = [f"the pairs are those of its guarantee: {over}", *rules]
     if protocol.clear:
         notes.append(f"sent in clear, without noise: {', '.join(protocol.clear)}")
-    return Audit(subject, float(claim), verdict, "enumeration", known, known, float(claim), notes=tuple(notes))
+    return Audit(subject, float(claim), verdict, method, known, known, float(claim), notes=tuple(notes))
+
+
+def _of_streams(protocol: Any) -> tuple[str, Ratio, tuple[str, ...]]:
+    """Of the reports of a device over all epochs, and of a single report by `privatize`, which other code draws."""
+    labels = protocol.domain.labels
+    for seed in range(_AGREE):
+        bits = [Simulation(seed), Simulation(seed)]
+        states = [protocol.begin(one) for one in bits]
+        for epoch in range(1, protocol.epochs + 1):
+            value = (seed + epoch * epoch // 3) % len(labels)
+            first = protocol.step_encoded(states[0], value, epoch, bits[0])
+            if first != protocol.step(states[1], labels[value], epoch, bits[1]):
+                raise TooManyRuns("step() sends other bytes than step_encoded()")
+            states = [first[0], first[0]]
+    if _disagreement(protocol, labels):
+        raise TooManyRuns(_disagreement(protocol, labels))
+    worst = largest_ratio_of_streams(
+        protocol.begin, protocol.step_encoded, len(labels), protocol.epochs, protocol.changes
+    )
+    return "structure", max(worst.ratio, _followed(protocol, labels)[1]), worst.rules
 
 
 def _channel(protocol: Protocol) -> Channel:
@@ -613,10 +636,6 @@ def _channel(protocol: Protocol) -> Channel:
         labels.append(label)
     outputs = sorted(set().union(*laws))
     return Channel([[law.get(output, Fraction(0)) for output in outputs] for law in laws], labels, outputs)
-
-
-def _few_streams(protocol: Any) -> bool:
-    return bool(protocol.domain.size**protocol.epochs <= 1 << 8)
 
 
 def _of_channel(channel: Channel, epsilon: exact.Number | None) -> Audit:

@@ -13,20 +13,25 @@ Mixture    the factors in which runs of one input differ that cannot be put toge
 Subsets    a run that draws so many members of each of some sets is uniform on the subsets that have so many. How likely
            a subset is under two inputs depends on how many members it has in each piece that their sets cut out;
            these numbers are listed. For answers that are unknown sets, every size of what two have in common is tried
+Streams    a device that keeps a state draws each report from the state, the answer and the epoch. All ways of a step
+           are enumerated. Two streams of answers and the reports so far are then as likely as the states that they may
+           have led to, up to a common factor: the pairs of such laws are followed from epoch to epoch, each once
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import combinations
+from functools import partial
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.randomness import exhaust
 from deniable.randomness.symbolic import Choice, Run, Span, TooManyRuns, Unknown
 
 Ratio = Fraction | float
@@ -37,6 +42,7 @@ _MOST_SPLIT = 1 << 8
 _MOST_PAIRS = 1 << 18
 _TRIED = 64
 _MOST_WAYS = 1 << 14
+_MOST_STEPS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -345,10 +351,20 @@ class _Case:
                     best, pair = ratio, (a, b)  # type: ignore[assignment]
         return Worst(best, True, pair, (f"the product over {table.shape[1]:,} independent factors",))
 
-    @staticmethod
-    def _pairs(odd: list[dict[int, int]], usual: Any, weights: list[Fraction]) -> Iterator[tuple[int, int]]:
+    def _ends(self, odd: list[dict[int, int]], usual: int) -> tuple[int, int] | None:
+        """Of inputs that differ in one bit alone: those that set it least often and most often."""
+        laws = [self.laws[own.get(0, usual)] for own in odd]
+        chances = [law for law in laws if isinstance(law, Fraction)]
+        if len(chances) < len(laws):
+            return None
+        return chances.index(min(chances)), chances.index(max(chances))
+
+    def _pairs(self, odd: list[dict[int, int]], usual: Any, weights: list[Fraction]) -> Iterator[tuple[int, int]]:
         """Pairs of inputs, one of each kind: what is unusual in different factors differs by its kind alone."""
         if sum(map(len, odd)) > len(set().union(*odd)):
+            if len(usual) == 1 and len(set(weights)) == 1 and (ends := self._ends(odd, int(usual[0]))):
+                yield ends
+                return
             if len(odd) * (len(odd) - 1) > _MOST_PAIRS:
                 raise TooManyRuns("too many pairs of inputs")
             yield from combinations(range(len(odd)), 2)
@@ -676,4 +692,97 @@ def _likelihoods(sides: list[list[tuple[Fraction, _Affine]]], bits: int) -> set[
                 for number in inside:
                     totals[members[number][0]] += members[number][1]
                 found.add(tuple(totals))
+    return found
+
+
+# -- streams -------------------------------------------------------------------------------------------
+
+Weights = tuple[tuple[bytes, int], ...]
+"""How likely each state of a device is together with the reports so far, up to a factor."""
+_Side = tuple[int | None, int, Weights]
+"""One stream so far: its last answer, how often it has changed, and the states."""
+_Step = Callable[[bytes, int, int, Any], tuple[bytes, bytes]]
+
+
+def largest_ratio_of_streams(
+    begin: Callable[[Any], bytes], step: _Step, answers: int, epochs: int, changes: int
+) -> Worst:
+    """Of everything that a device sends, between two streams of answers that change at most so often.
+
+    `step(state, answer, epoch, bits)` gives the next state and a report. Epochs may be left out, the same ones in both
+    streams. Raises `TooManyRuns` where that is too much to follow.
+    """
+    (first,) = _whole_numbers({None: exhaust(lambda bits: (begin(bits), b"")).law}).values()
+    start: Weights = tuple(sorted((state, weight) for state, _, weight in first))
+    pairs: set[tuple[_Side, _Side]] = {((None, 0, start), (None, 0, start))}
+    states = {state for state, _ in start}
+    again: list[tuple[Callable[[Any], Any], dict[Any, Fraction]]] = []
+    done = 0
+    for epoch in range(1, epochs + 1):
+        laws = {}
+        for state in sorted(states):
+            for answer in range(answers):
+                code = partial(step, state, answer, epoch)
+                laws[state, answer] = exhaust(code).law
+                again.append((code, laws[state, answer]))
+        steps = _whole_numbers(laws)
+        states |= {after for law in steps.values() for after, _, _ in law}
+        moved: dict[_Side, list[tuple[int, int, dict[bytes, Weights]]]] = {}
+        found = set(pairs)
+        for pair in pairs:
+            for side in pair:
+                if side not in moved:
+                    moved[side] = _moved(side, steps, answers, changes)
+            for (v, i, mine), (w, j, theirs) in product(moved[pair[0]], moved[pair[1]]):
+                for report, own in mine.items():
+                    if report not in theirs:
+                        return Worst(math.inf, True, (v, w), ("a report of one stream is impossible for another",))
+                    other = theirs[report]
+                    common = math.gcd(*(weight for _, weight in (*own, *other)))
+                    one, two = (tuple((state, weight // common) for state, weight in side) for side in (own, other))
+                    found.add(((v, i, one), (w, j, two)))
+                done += len(mine)
+            if done > _MOST_STEPS:
+                raise TooManyRuns(f"streams of {epochs} epochs have too many ways to be told apart")
+        pairs = found
+    if any(exhaust(code).law != law for code, law in again[:: max(1, len(again) // _TRIED)]):
+        raise TooManyRuns("a device keeps something beside its state")
+    best: Ratio = Fraction(1)
+    ends = (0, 0)
+    for (v_last, _, mine_now), (w_last, _, theirs_now) in pairs:
+        ratio = Fraction(sum(weight for _, weight in mine_now), sum(weight for _, weight in theirs_now))
+        if ratio > best:
+            best, ends = ratio, (v_last or 0, w_last or 0)
+    said = (
+        f"every step of a device was enumerated in {epochs:,} epochs, {len(again):,} in all, and {len(pairs):,} pairs "
+        "of laws of its state were followed, also where both streams leave the same epochs out"
+    )
+    return Worst(best, True, ends, (said,))
+
+
+def _whole_numbers(laws: dict[Any, dict[Any, Fraction]]) -> dict[Any, list[tuple[bytes, bytes, int]]]:
+    """Laws of a state and a report, in parts of one common denominator."""
+    whole = math.lcm(*(share.denominator for law in laws.values() for share in law.values()))
+    return {
+        key: [(state, report, share.numerator * (whole // share.denominator)) for (state, report), share in law.items()]
+        for key, law in laws.items()
+    }
+
+
+def _moved(
+    side: _Side, steps: dict[Any, Any], answers: int, changes: int
+) -> list[tuple[int, int, dict[bytes, Weights]]]:
+    """A stream with each next answer that it may have: the answer, how often it has changed, the states by report."""
+    last, changed, held = side
+    found = []
+    for answer in range(answers):
+        now = changed + (last not in (None, answer))
+        if now > changes:
+            continue
+        after: dict[bytes, dict[bytes, int]] = {}
+        for state, weight in held:
+            for next_state, report, chance in steps[state, answer]:
+                law = after.setdefault(report, {})
+                law[next_state] = law.get(next_state, 0) + weight * chance
+        found.append((answer, now, {report: tuple(sorted(law.items())) for report, law in after.items()}))
     return found

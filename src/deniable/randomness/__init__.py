@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from deniable.randomness.kernels import KnownBoundaries, Law
 from deniable.randomness.secure import SYSTEM, Counting, Secure, Simulation, source_of
-from deniable.randomness.source import Bits, Enumeration, Exhaustive, Tied, exhaust, floyd, listed_bits
+from deniable.randomness.source import Bits, Enumeration, Exhaustive, Tied, exhaust, floyd, listed_bits, written_number
 
 __all__ = [
     "SYSTEM",
@@ -25,4 +25,5 @@ __all__ = [
     "floyd",
     "listed_bits",
     "source_of",
+    "written_number",
 ]

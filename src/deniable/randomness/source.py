@@ -96,6 +96,14 @@ def listed_bits(number: int, width: int) -> bytes:
     return b"".join(place.to_bytes(width, "little") for place in set_bits(number))
 
 
+def written_number(row: bytes) -> int:
+    """The number that little-endian bytes write: `int.from_bytes`, for symbols as well."""
+    if isinstance(row, bytes):
+        return int.from_bytes(row, "little")
+    number: int = row.number()
+    return number
+
+
 class Bits(ABC):
     """Random bits with exact samplers; `size=None` draws one value, a number draws an array."""
 

@@ -469,6 +469,15 @@ class _Sent:
     def __radd__(self, other: Any) -> _Sent:
         return _Sent(self.source, _rows(other) + self.rows)
 
+    def number(self) -> Any:
+        """The number that is written here, little-endian: a draw that is here as a whole stays one."""
+        first = self.rows[0] if self.rows else 0
+        if isinstance(first, tuple) and isinstance(first[0], _Range) and first[3] == len(self.rows):
+            drawn, offset = first[:2]
+            if all(row == (drawn, offset, place, len(self.rows)) for place, row in enumerate(self.rows)):
+                return _Number(drawn, offset)
+        return int.from_bytes(bytes(self), "little")
+
     def ljust(self, width: int, fill: bytes = b" ") -> _Sent:
         return _Sent(self.source, self.rows + list(fill) * (width - len(self.rows)))
 

@@ -42,7 +42,7 @@ from deniable.protocols.memoized import Memoized
 from deniable.protocols.numeric.grid import quantity
 from deniable.protocols.numeric.window import OneBitMean
 from deniable.protocols.reports import Bytes, Reports
-from deniable.randomness import Bits, source_of
+from deniable.randomness import Bits, source_of, written_number
 
 MOST_POINTS = 1 << 32
 _MOST_STEPS = 1 << 20
@@ -169,7 +169,7 @@ class LOneBitMean(Memoized, OneBitMean):
         return bits.integers(self.points).to_bytes(_HEAD, "little")
 
     def _alpha(self, shared: bytes) -> int:
-        return int.from_bytes(shared[:_HEAD], "little")
+        return written_number(shared[:_HEAD])
 
     def _end_of(self, mark: int, bits: Bits) -> int:
         return int(bits.integers(self.steps) < mark)
