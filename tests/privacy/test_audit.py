@@ -7,6 +7,7 @@ import random
 import sys
 import textwrap
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,12 +18,12 @@ from deniable.exact import Dyadic
 from deniable.privacy import audit
 from deniable.privacy.audit import MOST_CELLS
 from deniable.privacy.sampled import Batches, Command, Function, lower_bound, search
-from deniable.privacy.structure import largest_ratio
+from deniable.privacy.structure import largest_ratio, largest_ratio_of_hidden
 from deniable.protocols import registered
 from deniable.protocols.base import SUM
 from deniable.protocols.sets import CollisionSets, SubsetSets
 from deniable.randomness import listed_bits
-from deniable.randomness.symbolic import Run, TooManyRuns, follow
+from deniable.randomness.symbolic import Hidden, Run, TooManyRuns, follow
 
 AUDIT = sys.modules["deniable.privacy.audit"]
 SURE = 1 - 1e-6
@@ -680,17 +681,145 @@ def test_strata_are_judged_by_what_is_sent_beside_them() -> None:
     assert any("sent in clear: country" in note for note in found.notes)
 
 
+# -- answers that the code does not look at ------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    "protocol",
-    [
-        dn.OLHSketch(dn.Strings(cells=64, cohorts=2), 1),
-        dn.Discovery(dn.BitStrings(16), 1),
-        dn.LOneBitMean(dn.Interval(0, 24), first="1/2", forever=1),
-    ],
-    ids=["text", "discovery", "a state of many points"],
+    ("protocol", "stand_for_all"),
+    [(kind(16, 1), 3) for kind in (dn.OUE, dn.SUE, dn.BLH, dn.OLH)] + [(dn.LOSUE(16, first="1/2", forever=1), 3)],
+    ids=lambda one: getattr(one, "name", ""),
 )
-def test_what_cannot_be_listed_is_judged_as_far_as_it_can(protocol) -> None:
-    found = audit(protocol, samples=500)
-    assert found.verdict in ("cleared", "undecided")
+def test_some_hidden_answers_stand_for_all(protocol: dn.Protocol, stand_for_all: int) -> None:
+    hidden = [follow(partial(protocol._one, Hidden(value, 16))) for value in range(stand_for_all)]
+    known = [follow(partial(protocol._one, value)) for value in range(16)]
+    assert largest_ratio_of_hidden(hidden).ratio == largest_ratio(known).ratio == protocol.ratio
+    # Whatever stands for all: a hidden number has the law of the number itself.
+    other = follow(partial(protocol._one, Hidden(13, 16)))
+    assert largest_ratio([other, known[13]]).ratio == 1
+
+
+HALF, THIRD = Dyadic(1 << 63), Dyadic((1 << 64) // 3)
+
+
+def _one_lane_differs(value, bits):
+    return ((bits.lanes(THIRD, 16) ^ bits.lanes(THIRD, 1) << 7) | 1 << value).to_bytes(2, "little")
+
+
+def _lane_is_looked_at(value, bits):
+    row = bits.lanes(THIRD, 16)
+    return (row | 1 << value).to_bytes(2, "little") if row & 1 else row.to_bytes(2, "little")
+
+
+def _changed_afterwards(value, bits):
+    before = bits.lanes(THIRD, 16)
+    return ((before | 1 << value) & (before | 8)).to_bytes(2, "little")
+
+
+def _sent_in_part(value, bits):
+    return (bits.lanes(THIRD, 16) | 1 << value).to_bytes(2, "little")[:1]
+
+
+def _flat_at_times(value, bits):
+    row = bits.lanes(THIRD, 16)
+    return (row | 1 << value if bits.bernoulli(HALF) else row | 3).to_bytes(2, "little")
+
+
+def _row_is_not_sent(value, bits):
+    row = bits.integers(16)
+    return ((row & value).bit_count() & 1 | row << 1 & 14).to_bytes(1, "little")
+
+
+def _row_is_known_at_times(value, bits):
+    row = bits.integers(16)
+    if bits.bernoulli(HALF):
+        return ((row & value).bit_count() & 1 | row << 1).to_bytes(1, "little")
+    return (bits.integers(2) | 6).to_bytes(1, "little")
+
+
+def _two_coins_in_one(value, bits):
+    row = bits.integers(16)
+    return ((row & value).bit_count() & 1 ^ row & 1 | row << 1).to_bytes(1, "little")
+
+
+def _special(value, bits):
+    return b"\1" if value == 5 else b"\0"
+
+
+def _asks_for_its_kind(value, bits):
+    return bytes([isinstance(value, int) and value == 5])
+
+
+def _indexed(value, bits):
+    return bytes([list(range(16))[value]])
+
+
+def _not_used(value, bits):
+    return bits.integers(2).to_bytes(1, "little")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(_one_lane_differs, _lane_is_looked_at, _changed_afterwards, _sent_in_part, _flat_at_times, _row_is_not_sent),
+        *(_row_is_known_at_times, _two_coins_in_one, _special, _asks_for_its_kind, _indexed, _not_used),
+    ],
+    ids=lambda code: code.__name__,
+)
+def test_code_that_treats_answers_differently_has_no_answer_that_stands_for_all(code) -> None:
+    with pytest.raises(TooManyRuns):
+        largest_ratio_of_hidden([follow(partial(code, Hidden(value, 16))) for value in range(3)])
+
+
+class _Secret(dn.HCMS):
+    """Sends the cell of one word as it is."""
+
+    def _one_text(self, text, cohort, bits):  # type: ignore[no-untyped-def]
+        if isinstance(text, str) and text == "secret":
+            return bytes(self.inner.report_bytes)
+        return super()._one_text(text, cohort, bits)
+
+
+class _Longer(dn.RAPPOR):
+    """Has another noise for long texts."""
+
+    def _one_text(self, text, cohort, bits):  # type: ignore[no-untyped-def]
+        return dn.RAPPOR(self.domain, 2)._one_text(text, cohort, bits) if len(text) > 3 else b"\0" * 16
+
+
+class _Ordered(dn.RAPPOR):
+    """Of the bits of a filter the first one is hardly flipped."""
+
+    def _one_text(self, text, cohort, bits):  # type: ignore[no-untyped-def]
+        row = bits.lanes(self.flip, self.bloom_bits)
+        for number, place in enumerate(self.positions(text, cohort)):
+            row |= 1 << place
+            if not bits.bernoulli(self.flip.complement) and (number or not bits.bernoulli(self.flip.complement)):
+                row ^= 1 << place
+        return row.to_bytes(-(-self.bloom_bits // 8), "little")
+
+
+TEXT = {
+    "CMS": dn.CMS(dn.Strings(cells=256), 1),
+    "HCMS": dn.HCMS(dn.Strings(), 1),
+    "OLH": dn.OLHSketch(dn.Strings(), 1),
+    "RAPPOR": dn.RAPPOR(dn.Strings(), 1),
+    "RAPPOR in two stages": dn.RAPPOR(dn.Strings(), first="1/2", forever=1, cohorts=2),
+    "discovery": dn.Discovery(dn.BitStrings(64), 1),
+}
+
+
+@pytest.mark.parametrize("protocol", TEXT.values(), ids=TEXT)
+def test_answers_that_cannot_be_listed_are_hidden_from_the_code(protocol: dn.Protocol) -> None:
+    found = audit(protocol, seed=1)
+    assert (found.verdict, found.method) == ("cleared", "structure"), found
+    assert found.exact == pytest.approx(float(protocol.epsilon), abs=1e-9)
+    assert any("holds for every answer" in note for note in found.notes)
     assert dn.privacy.compose(protocol).epsilon == protocol.epsilon
-    assert found.lower <= protocol.epsilon
+
+
+def test_code_that_looks_at_a_text_is_judged_for_some_texts_only() -> None:
+    found = audit(_Secret(dn.Strings(cells=64, cohorts=2), 1), seed=1)
+    assert (found.verdict, found.exact) == ("cleared", None)  # the word is not among those that were tried
+    assert any("64 answers were looked at; the others were not" in note for note in found.notes)
+    assert audit(_Longer(dn.Strings(), 1, cohorts=1), seed=1).verdict == "violated"
+    assert audit(_Ordered(dn.Strings(), 1, cohorts=1), seed=1).verdict == "violated"

@@ -19,10 +19,11 @@ import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from itertools import islice
+from itertools import combinations, islice
 from os import PathLike
 from typing import Any, TypeGuard
 
@@ -31,19 +32,27 @@ import numpy as np
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.adjacency import related_factor
-from deniable.domains import Interval, ListedDomain
+from deniable.domains import Interval, ListedDomain, Strings
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.exact import epsilon_text, exp_at_least
 from deniable.privacy.sampled import Batches, Client, Command, Found, Function, search
-from deniable.privacy.structure import Ratio, largest_ratio, largest_ratio_of_sets, largest_ratio_of_streams
+from deniable.privacy.structure import (
+    Ratio,
+    largest_ratio,
+    largest_ratio_of_hidden,
+    largest_ratio_of_sets,
+    largest_ratio_of_streams,
+)
 from deniable.protocols import Protocol
 from deniable.protocols.base import ANY, STREAM
+from deniable.protocols.frequency.rappor import RAPPOR
+from deniable.protocols.frequency.sketch import SketchProtocol
 from deniable.protocols.groups import Groups
 from deniable.protocols.sets import KeyValue
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.subset import SubsetSets
 from deniable.randomness import Simulation, exhaust
-from deniable.randomness.symbolic import Run, TooManyRuns, Unknown, follow
+from deniable.randomness.symbolic import Hidden, Run, Sealed, TooManyRuns, Unknown, follow
 
 CLEARED, VIOLATED, UNDECIDED = "cleared", "violated", "undecided"
 EXIT_CODES = {CLEARED: 0, VIOLATED: 1, UNDECIDED: 3}
@@ -52,6 +61,8 @@ MOST_CELLS = 1 << 16
 MOST_RUNS = 1 << 14
 _QUICK_RUNS = 1 << 16
 _SOME_INPUTS = 64
+_MANY = 1 << 10
+"""Answers that are followed one by one; of more, it is tried first whether the code looks at them at all."""
 _EXPLAINED, _ENOUGH, _SEEN = 0.8, 0.5, 0.5
 _AGREE = 16
 _COLUMNS, _COLUMN_SAMPLES, _COLUMN_LEVEL = 3, 1000, 1 - 1e-6
@@ -314,8 +325,12 @@ def _of_protocol(
         notes.append(f"{len(answers):,} numbers were looked at, with both ends; those between them were not")
     try:
         sets = _of_sets(protocol)
+        hidden = None if sets is not None or few else _of_hidden(protocol, listed)
         if sets is not None and not few:
             method, ratio, reached, pair, rules = sets()
+            complete, notes = True, []
+        elif hidden is not None:
+            method, ratio, reached, pair, rules = hidden
             complete, notes = True, []
         else:
             method, ratio, reached, pair, rules = _followed(protocol, answers)
@@ -350,7 +365,7 @@ def _of_protocol(
         known if reached else 0.0,
         exact=known if reached and complete else None,
         smallest_visible=float(claim) if complete else None,
-        pair=(_shown(answers[pair[0]]), _shown(answers[pair[1]])),
+        pair=(_shown(answers[pair[0]]), _shown(answers[pair[1]])) if notes else None,
         notes=(*notes, *rules, said),
     )
 
@@ -431,6 +446,87 @@ def _of_sets(protocol: Any) -> Callable[[], tuple[str, Ratio, bool, tuple[int, i
         return "structure", worst.ratio, worst.reached, worst.pair, (said, *worst.rules)
 
     return judged
+
+
+def _of_hidden(
+    protocol: Any, listed: Sequence[Any]
+) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]] | None:
+    """The same for every answer of more than can be followed, if the code does not look at the answer; else None.
+
+    The number of an answer, the cell of a text or the bits of its filter are hidden. Some of them stand for all.
+    """
+    devices: list[Callable[[Any], Any]] = []
+    if isinstance(protocol.domain, ListedDomain):
+        size = protocol.domain.size
+        if size <= _MANY:
+            return None
+        devices = [partial(protocol._one, Hidden(value, size)) for value in range(3)]
+        said = f"which of {size:,} answers it is was hidden from the code"
+    elif type(protocol.domain) is not Strings or not _hashes_alone(protocol, listed):
+        return None
+    elif isinstance(protocol, SketchProtocol):
+        size = protocol.hashing.cells
+        cells = [Hidden(value, size) for value in range(min(3, size))]
+        devices = [_hashed(protocol, lambda cohort, cell=cell: cell) for cell in cells]  # type: ignore[misc]
+        said = f"any text becomes one of {size:,} cells, by the code of `Strings`; which one was hidden from the code"
+    else:
+        # Two filters and their order are as two are of twice as many bits as one filter has.
+        size, hashes = protocol.bloom_bits, protocol.hashes
+        chosen = list(islice(combinations(range(2 * hashes), hashes), _SOME_INPUTS + 1))
+        if len(chosen) > _SOME_INPUTS:
+            return None
+        places = [[Hidden(place, size) for place in own] for own in chosen]
+        devices = [_hashed(protocol, lambda cohort, own=own: own) for own in places]  # type: ignore[misc]
+        said = (
+            f"any text becomes {hashes} of {size:,} bits, by the code of `RAPPOR`; which ones was hidden from the code"
+        )
+    try:
+        worst = largest_ratio_of_hidden([follow(device, MOST_RUNS) for device in devices])
+    except NumberError:
+        return None
+    return "structure", worst.ratio, worst.reached, worst.pair, (f"{said}, so it holds for every answer", *worst.rules)
+
+
+class _Hashing:
+    """The hash functions of `Strings`, but for the cell of a text."""
+
+    def __init__(self, real: Strings, cell: Callable[[int], Any]) -> None:
+        self._real, self._cell = real, cell
+
+    def cell(self, text: Any, cohort: int) -> Any:
+        return self._cell(cohort)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def _hashed(protocol: Any, found: Callable[[int], Any]) -> Callable[[Any], Any]:
+    """The code of a report about a text at which it cannot look, but only at what a hash function makes of it."""
+    made = copy(protocol)
+    if isinstance(protocol, SketchProtocol):
+        vars(made)["hashing"] = _Hashing(protocol.hashing, found)
+    else:
+        vars(made)["positions"] = lambda text, cohort: found(cohort)
+    return partial(made._one, Sealed())
+
+
+def _hashes_alone(protocol: Any, texts: Sequence[str]) -> bool:
+    """Whether a text is hashed by known code, and some reports are the same bytes if only the hash is known."""
+    if isinstance(protocol, SketchProtocol) and type(protocol.hashing) is Strings:
+        hashed = protocol.hashing.cell
+    elif _is_own(protocol, RAPPOR, "positions"):
+        hashed = protocol.positions
+    else:
+        return False
+    for seed in range(_AGREE):
+        text = protocol.domain.encode_one(texts[seed % len(texts)])
+        try:
+            sent = _hashed(protocol, partial(hashed, text))(Simulation(seed))
+        except (TooManyRuns, TypeError, AttributeError):
+            return False
+        if bytes(sent) != bytes(protocol._one(text, Simulation(seed))):
+            return False
+    return True
 
 
 def _or(sizes: range) -> str:

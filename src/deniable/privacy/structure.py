@@ -13,6 +13,8 @@ Mixture    the factors in which runs of one input differ that cannot be put toge
 Subsets    a run that draws so many members of each of some sets is uniform on the subsets that have so many. How likely
            a subset is under two inputs depends on how many members it has in each piece that their sets cut out;
            these numbers are listed. For answers that are unknown sets, every size of what two have in common is tried
+Hidden     code that ran without looking at the number of an answer treats all numbers alike, up to a one-to-one map of
+           the reports: then a few numbers stand for all
 Streams    a device that keeps a state draws each report from the state, the answer and the epoch. All ways of a step
            are enumerated. Two streams of answers and the reports so far are then as likely as the states that they may
            have led to, up to a common factor: the pairs of such laws are followed from epoch to epoch, each once
@@ -655,6 +657,34 @@ def _given(run: Run, own: int, model: Choice) -> _Draw:
         for choice in run.choices
     )
     return _drawn(replace(run, choices=choices), model)
+
+
+# -- answers that the code did not look at -------------------------------------------------------------
+
+
+def largest_ratio_of_hidden(inputs: Sequence[Sequence[Run]]) -> Worst:
+    """Between any two answers, from the runs on some hidden numbers that stand for all.
+
+    Rows: any two numbers but zero are as 1 and 2 are, after a change of basis of the rows: it maps reports to reports,
+    and in every run the rows are coins that are free. So 0, 1 and 2 stand for all. Lanes: any two places, or sets of
+    places in their order, are as any other two of the same order are, if lanes change places: in every run those that
+    are not set are alike. Raises `TooManyRuns` where a run is otherwise.
+    """
+    used = {run.hidden for runs in inputs for run in runs if run.hidden is not None}
+    if len(used) != 1 or len({tuple(run.weight for run in runs) for runs in inputs}) != 1:
+        raise TooManyRuns("a hidden answer is used in several ways, or not at all")
+    ((kind, places),) = used
+    for run in (run for runs in inputs for run in runs if run.hidden is None):
+        here = [run.forms[place] for row in places for place in row]
+        coins = 0
+        for form in run.forms:
+            if coins & form & ~1:
+                raise TooManyRuns("bits of a report share a coin where a hidden answer is not used")
+            coins |= form
+        chances = {run.chance(form) if form > 1 else form for form in here}
+        if len(chances) != 1 or (kind == "rows" and chances != {Fraction(1, 2)}):
+            raise TooManyRuns("bits of a report differ where a hidden answer is not used")
+    return largest_ratio(inputs)
 
 
 def _size(law: _Affine | tuple[int, int]) -> int:

@@ -11,6 +11,8 @@ Decisions  a sum with a fair coin in it is fair; once it is decided, that coin i
 Ranges     a comparison with a number decides the comparison only, and leaves a smaller range
 Subsets    some of the bits of a number, so many of them, stay together: what is written of them is a `Choice`
 Unknown    an answer that is a set can be unknown as well, but for its size: code that looks at it is given up
+Hidden     the number of an answer can be hidden: code may set or turn the bit of that place among lanes that are all
+           alike, or take the parity of what it has in common with a row of fair coins; other code is given up
 Fallback   whatever a symbol cannot do decides it, so that every result is exact; with too many runs `follow` gives up
 """
 
@@ -70,6 +72,10 @@ class Run:
     """How likely each coin is to be 1."""
     choices: tuple[Choice, ...] = ()
     """Subsets; their bits are 0 in `forms`."""
+    hidden: tuple[str, tuple[tuple[int, ...], ...]] | None = None
+    """Where a hidden number was used: bits of the report that are "rows" that met it, or "lanes" of which one is its.
+
+    With another number the report is the same but for a change of basis of the rows, or lanes that change places."""
 
     def chance(self, form: int) -> Fraction:
         """How likely a sum of coins is to be 1."""
@@ -164,6 +170,8 @@ class _Word(_Symbol):
         return _Word(self.source, forms)
 
     def _bitwise(self, other: Any, rule: Callable[[int, int], int | None], plain: Callable[[int, int], int]) -> Any:
+        if type(other) is _Mark:
+            return _Lanes.of(self)._set(other, rule)
         if isinstance(other, _Number):
             other = other.word()
         if isinstance(other, _Word):
@@ -183,7 +191,9 @@ class _Word(_Symbol):
         return self._bitwise(other, lambda a, b: a ^ b, lambda a, b: a ^ b)
 
     def __and__(self, other: Any) -> Any:
-        if isinstance(other, int) and other < 0:
+        if type(other) is Hidden:
+            return _Common(self, other)
+        if type(other) is not _Mark and isinstance(other, int) and other < 0:
             return self._made([form if other >> place & 1 else 0 for place, form in enumerate(self.forms)])
         return self._bitwise(other, _both, lambda a, b: a & b)
 
@@ -388,6 +398,134 @@ class Unknown(_Symbol):
         return own if self.inside else (1 << self.universe) - 1 ^ own
 
 
+class Sealed(_Symbol):
+    """An answer that nobody may look at, not even at what kind of object it is."""
+
+    __slots__ = ()
+    __hash__ = _Symbol.__hash__
+
+    def __index__(self) -> int:
+        raise TooManyRuns("the code looks at an answer that was to be hidden")
+
+    @property
+    def __class__(self) -> Any:  # what `isinstance` asks for
+        raise TooManyRuns("the code asks what kind of answer it has")
+
+    @__class__.setter
+    def __class__(self, kind: Any) -> None:
+        raise TooManyRuns("the code changes what kind of answer it has")
+
+
+class Hidden(Sealed):
+    """One of the numbers below `below`; `value` stands for all of them, if the code does to it what is allowed here."""
+
+    __slots__ = ("below", "value")
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, value: int, below: int) -> None:
+        self.value, self.below = value, below
+
+    def __rlshift__(self, one: Any) -> Any:
+        return _Mark(1 << self.value, self.below, True) if one == 1 else super().__index__()
+
+
+class _Mark:
+    """The number with one bit, at a hidden place; or all its other bits."""
+
+    __slots__ = ("below", "bit", "one")
+
+    def __init__(self, bit: int, below: int, one: bool) -> None:
+        self.bit, self.below, self.one = bit, below, one
+
+    def __invert__(self) -> _Mark:
+        return _Mark(self.bit, self.below, not self.one)
+
+
+class _Lanes(_Symbol):
+    """Coins that are all alike, of which hidden places are set: nothing else may be done to them but to send them."""
+
+    __slots__ = ("forms", "source")
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, source: Symbolic, forms: list[int]) -> None:
+        self.source, self.forms = source, forms
+
+    def __index__(self) -> int:
+        raise TooManyRuns("the code looks at a row with a hidden place")
+
+    @classmethod
+    def of(cls, word: _Word) -> _Lanes:
+        coins = [form.bit_length() - 2 for form in word.forms]
+        alike = all(form > 1 and form == 1 << coin + 1 for form, coin in zip(word.forms, coins, strict=True))
+        if not alike or len(set(coins)) < len(coins) or len({word.source.coins[coin] for coin in coins}) != 1:
+            raise TooManyRuns("a hidden place is set among bits that are not alike")
+        word.source.lanes_used.append(tuple(word.forms))
+        return cls(word.source, list(word.forms))
+
+    def _set(self, mark: _Mark, rule: Callable[[int, int], int | None]) -> _Lanes:
+        if mark.below != len(self.forms):
+            raise TooManyRuns("a hidden place is set in a row of another length")
+        forms = list(self.forms)
+        place = mark.bit.bit_length() - 1
+        found = rule(self.source.reduced(forms[place]), int(mark.one))
+        others = rule(2, int(not mark.one))
+        if found is None or others != 2:
+            raise TooManyRuns("the code changes all places but a hidden one")
+        forms[place] = found
+        self.source.places_used |= mark.bit
+        return _Lanes(self.source, forms)
+
+    def __or__(self, other: Any) -> Any:
+        return self._set(other, _either) if type(other) is _Mark else int(self)
+
+    def __xor__(self, other: Any) -> Any:
+        return self._set(other, lambda a, b: a ^ b) if type(other) is _Mark else int(self)
+
+    def __and__(self, other: Any) -> Any:
+        return self._set(other, _both) if type(other) is _Mark else int(self)
+
+    def to_bytes(self, length: int = 1, byteorder: str = "big", *, signed: bool = False) -> Any:
+        if byteorder != "little" or signed or len(self.forms) > 8 * length:
+            return int(self)
+        return _Word(self.source, self.forms).to_bytes(length, "little")
+
+
+class _Common(_Symbol):
+    """What a word has in common with a hidden number; only the parity of how many bits that are may be asked for."""
+
+    __slots__ = ("number", "word")
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, word: _Word, number: Hidden) -> None:
+        self.word, self.number = word, number
+
+    def __index__(self) -> int:
+        raise TooManyRuns("the code looks at what a draw has in common with a hidden number")
+
+    def bit_count(self) -> Any:
+        return _Parity(self)
+
+
+class _Parity(_Symbol):
+    __slots__ = ("common",)
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, common: _Common) -> None:
+        self.common = common
+
+    def __index__(self) -> int:
+        return int(self.common)
+
+    def __and__(self, other: Any) -> Any:
+        if type(other) is not int or other != 1:
+            return int(self)
+        word, number = self.common.word, self.common.number
+        return _Word(word.source, [word.source.parity(word.forms, number)])
+
+    def __mod__(self, by: Any) -> Any:
+        return self & 1 if type(by) is int and by == 2 else int(self)
+
+
 class _Block:
     """One draw of a subset: None as long as nobody has looked at it."""
 
@@ -522,12 +660,23 @@ def _rows(sent: Any) -> list[Any]:
 class Symbolic(Exhaustive):
     """One run of the code; made by `follow`, handed to the code under test."""
 
-    __slots__ = ("_known", "coins")
+    __slots__ = ("_known", "coins", "lanes_used", "parities", "places_used")
 
     def __init__(self, path: list[tuple[int, int]]) -> None:
         super().__init__(path, Fraction(0))
         self.coins: list[Fraction] = []
         self._known: dict[int, int] = {}  # what a coin was found to be: a sum of others
+        self.lanes_used: list[tuple[int, ...]] = []  # rows of coins in which a hidden place was set
+        self.places_used = 0
+        self.parities: dict[int, tuple[tuple[int, ...], int]] = {}  # coins that stand for parities: row, hidden number
+
+    def parity(self, forms: list[int], number: Hidden) -> int:
+        """A coin that stands for the parity of what a row of coins has in common with a hidden number."""
+        if number.below > 1 << len(forms):
+            raise TooManyRuns("a hidden number is longer than the row")
+        (form,) = self._row(HALF, 1)
+        self.parities[form.bit_length() - 2] = tuple(forms), number.value
+        return form
 
     def reduced(self, form: int) -> int:
         """A sum without the coins of which more is known."""
@@ -542,6 +691,8 @@ class Symbolic(Exhaustive):
         """Whether a sum of coins is 1, in this run."""
         while (form := self.reduced(form)) > 1:
             coins = list(_coins(form))
+            if not self.parities.keys().isdisjoint(coins):
+                raise TooManyRuns("the code looks at a parity of a hidden number")
             fair = next((coin for coin in coins if self.coins[coin] == HALF), None)
             if fair is not None:
                 found = self._branch([HALF, HALF])
@@ -650,6 +801,59 @@ class Symbolic(Exhaustive):
         # A range that was looked at meanwhile is narrower than when its bytes were written, which is what counts.
         return tuple(self.reduced(form) for form in forms), tuple(spans), tuple(choices)
 
+    def uncover(self, forms: tuple[int, ...]) -> tuple[tuple[int, ...], Any]:
+        """The report for the value that a hidden number has here, and where it was used, as `Run.hidden` says.
+
+        Rows: each coin of them is in the report once, by itself, and else in parities only. Lanes: their coins are in
+        the report once, in their order, each with coins of its own that are alike for all lanes; and no coin of a place
+        that was set is elsewhere.
+        """
+        if not self.parities and not self.lanes_used:
+            return forms, None
+        if self.parities and self.lanes_used:
+            raise TooManyRuns("a hidden number is used in two ways")
+        uses = Counter(coin for form in forms for coin in _coins(form))
+        if self.lanes_used:
+            return forms, ("lanes", (self._lanes_sent(forms, uses),))
+        rows = [[self.reduced(form) for form in row] for row, _ in self.parities.values()]
+        every = [form for row in rows for form in row]
+        places = {form: place for place, form in enumerate(forms)}
+        alone = all(form > 1 and form & form - 1 == 0 and form in places for form in every)
+        if not alone or len(set(every)) < len(every) or any(not self._is_free(form, uses) for form in every):
+            raise TooManyRuns("a row that meets a hidden number is not sent as it is")
+        for (coin, (_, value)), row in zip(self.parities.items(), rows, strict=True):
+            parity = 1 << coin + 1
+            for place, form in enumerate(row):
+                parity ^= form if value >> place & 1 else 0
+            forms = tuple(form ^ parity if form >> coin + 1 & 1 else form for form in forms)
+        return forms, ("rows", tuple(tuple(places[form] for form in row) for row in rows))
+
+    def _is_free(self, form: int, uses: Counter[int]) -> bool:
+        coin = form.bit_length() - 2
+        return uses[coin] == 1 and self.coins[coin] == HALF
+
+    def _lanes_sent(self, forms: tuple[int, ...], uses: Counter[int]) -> tuple[int, ...]:
+        if len(self.lanes_used) > 1:
+            raise TooManyRuns("a hidden place is set in two rows")
+        (lanes,) = self.lanes_used
+        held = {coin: place for place, form in enumerate(forms) for coin in _coins(form)}
+        own = [form.bit_length() - 2 for form in lanes]
+        others = {lane: coin for lane, coin in enumerate(own) if not self.places_used >> lane & 1}
+        starts = {held[coin] - lane for lane, coin in others.items() if coin in held}
+        if len(starts) != 1 or not all(coin in held for coin in others.values()):
+            raise TooManyRuns("lanes beside a hidden place are not all sent in their order")
+        (start,) = starts
+        sent = tuple(range(start, start + len(own)))
+        if any(uses[coin] != 1 for place in sent for coin in _coins(forms[place])):
+            raise TooManyRuns("lanes beside a hidden place share a coin")
+        if len({self.kind_of(forms[start + lane]) for lane in others}) != 1:
+            raise TooManyRuns("lanes beside a hidden place are not alike")
+        return sent
+
+    def kind_of(self, form: int) -> tuple[Any, ...]:
+        """A constant and how likely coins are."""
+        return form & 1, *sorted(self.coins[coin] for coin in _coins(form))
+
     @staticmethod
     def _decide_split(rows: list[Any]) -> None:
         """Decide subsets of which a part is missing in the report, or that occur twice in it."""
@@ -704,7 +908,8 @@ def follow(function: Callable[[Any], Any], most_runs: int = 1 << 16) -> list[Run
         else:
             if bits._depth != len(path):
                 raise NumberError("the code does not depend on its random bits alone: a replay ended early")
-            runs.append(Run(bits.weight, forms, spans, tuple(bits.coins), choices))
+            forms, hidden = bits.uncover(forms)
+            runs.append(Run(bits.weight, forms, spans, tuple(bits.coins), choices, hidden))
         while path and path[-1][0] + 1 == path[-1][1]:
             path.pop()
         if not path:
