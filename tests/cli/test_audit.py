@@ -65,6 +65,10 @@ def test_exit_codes_say_the_verdict() -> None:
         (["--client", "./client"], "--values"),
         (["--client", "./client", "--values", "0,1"], "--epsilon"),
         (["--client", "./no-such", "--values", "0,1", "--epsilon", "1"], "cannot be started"),
+        (["--client", "./no-such", "--values", "0,0", "--epsilon", "1"], "stands twice"),
+        (["--client", "./no-such", "--values", "0,1", "--epsilon=-1"], "not negative"),
+        (["--client", "'./no-such", "--values", "0,1", "--epsilon", "1"], "cannot be read"),
+        (["--client", "./no-such", "--values", "0,1", "--epsilon", "1", "--samples", "5"], "100"),
     ],
 )
 def test_a_wrong_call_is_two(words: list[str], said: str) -> None:

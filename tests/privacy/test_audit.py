@@ -491,7 +491,11 @@ def test_a_program_keeps_state_over_the_epochs_of_a_device() -> None:
     [
         ("", "and then ended"),
         ("print('xyz', flush=True); import sys; [print('zz', flush=True) for _ in sys.stdin]", "hexadecimal"),
-        ("import time; time.sleep(60)", "flush after every line"),
+        ("import time; time.sleep(60)", "flush the output"),
+        ("raise SystemExit(7)", "with exit status 7"),
+        ("import sys; [print('01\\n00', flush=True) for _ in sys.stdin]", "more lines than it is given"),
+        ("import sys; [print(flush=True) for _ in sys.stdin]", "line 1 of the client is empty"),
+        ("import subprocess; subprocess.run(['sleep', '60'])", "nothing for 0.5 s"),
     ],
 )
 def test_a_program_that_does_not_answer_is_told_why(code: str, said: str) -> None:
@@ -500,6 +504,28 @@ def test_a_program_that_does_not_answer_is_told_why(code: str, said: str) -> Non
         client.twice("0", 64)
     with pytest.raises(ReportError, match="cannot be started"):
         Command(["./no-such-program"]).sample("0", 1)
+
+
+def test_reports_that_the_spec_does_not_know_are_refused() -> None:
+    spec = dn.GRR(["yes", "no"], epsilon=1)
+    for sent, said in ((b"\0\0", "reports of 2 bytes"), (b"\7", "no report of GRR")):
+        with pytest.raises(ReportError, match=said):
+            audit(lambda value, sent=sent: sent, protocol=spec, samples=100, processes=False)
+
+
+def test_a_leak_beside_what_the_spec_looks_at_is_found() -> None:
+    """Two other bits always agree: every answer is supported as often as the spec says, and epsilon is infinite."""
+
+    class Agreeing(Batches):
+        def sample(self, value: int, count: int) -> np.ndarray:
+            rows = super().sample(value, count)
+            first, second = (np.uint8((value + more) % 8) for more in (1, 2))
+            return rows & ~(np.uint8(1) << second) | (rows >> first & np.uint8(1)) << second
+
+    protocol = dn.OUE(8, epsilon=1)
+    leaking, honest = Agreeing(protocol, dn.Simulation(1)), Batches(protocol, dn.Simulation(1))
+    assert search(leaking, range(8), 8000, protocol=protocol).lower > 1
+    assert search(honest, range(8), 8000, protocol=protocol).lower < 1
 
 
 # -- bounds, power and its absence ----------------------------------------------------------------------

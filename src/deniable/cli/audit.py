@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
+import secrets
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -18,7 +18,7 @@ from deniable.cli.output import examples, shown
 from deniable.errors import SpecError
 from deniable.files import Source, read_batches
 from deniable.files.places import said_of
-from deniable.privacy.audit import Audit
+from deniable.privacy.audit import Audit, command_words
 from deniable.privacy.audit import audit as judge
 from deniable.privacy.poisoning import inspect
 from deniable.protocols import Protocol
@@ -72,8 +72,8 @@ def audit(
         int | None,
         typer.Option(
             metavar="N",
-            help="Draw the samples of a survey or protocol from this seed, to see the same again.",
-            show_default="from the system",
+            help="Draw the samples of a survey or protocol from this seed, to see the same figures again.",
+            show_default="a new one, which the report names",
         ),
     ] = None,
     report: Annotated[
@@ -112,7 +112,9 @@ def audit(
             raise SpecError("give a survey or a protocol, or a program with --client")
         if values is not None or streams is not None or epsilon is not None:
             raise SpecError("--values, --streams and --epsilon go with --client")
-        found = judge(target, samples=samples, level=level, seed=seed)
+        seed = secrets.randbits(32) if seed is None else seed
+        with output.solving() as progress:
+            found = judge(target, samples=samples, level=level, seed=seed, progress=progress)
     else:
         if seed is not None:
             raise SpecError("--seed is for a survey or a protocol: a program draws for itself")
@@ -129,9 +131,9 @@ def audit(
             raise SpecError("--report is for a survey")
         report.write_text(report_html(content), encoding="utf-8")
     if as_json:
-        output.document(found.to_dict() if content is None else content)
+        output.document(found.to_dict() | {"seed": seed} if content is None else content)
     else:
-        _print(found)
+        _print(found, seed)
         output.files(written=report)
     raise typer.Exit(found.exit_code)
 
@@ -170,21 +172,37 @@ def _of_client(
 ) -> Audit:
     if values is not None and streams is not None:
         raise SpecError("--values and --streams exclude each other: choose one")
-    inputs: list[object] | None = None
+    inputs: list[Any] | None = None
     if values is not None:
         inputs = list(values.split(","))
     if streams is not None:
-        inputs = [line.split(",") for line in read_text(streams).splitlines() if line.strip()]
+        inputs = [[one.strip() for one in line.split(",")] for line in read_text(streams).splitlines() if line.strip()]
+        odd = next((stream for stream in inputs if len(stream) != len(inputs[0])), None)
+        if odd is not None:
+            raise SpecError(
+                f"{streams!r}: streams of {len(inputs[0])} and of {len(odd)} answers are told apart by their length: "
+                "give all of them the same one"
+            )
     if inputs is None and protocol is None:
         raise SpecError("a program is given values: say which with --values or --streams, or give the spec it follows")
+    if inputs is not None and any(one in inputs[:place] for place, one in enumerate(inputs)):
+        raise SpecError("an audit compares different inputs, and one of these stands twice")
     if epsilon is None and protocol is None:
         raise SpecError("say with --epsilon what the program claims")
-    return judge(
-        shlex.split(client), epsilon, samples, inputs=inputs, protocol=protocol, stream=streams is not None, level=level
-    )
+    with output.solving() as progress:
+        return judge(
+            command_words(client),
+            epsilon,
+            samples,
+            inputs=inputs,
+            protocol=protocol,
+            stream=streams is not None,
+            level=level,
+            progress=progress,
+        )
 
 
-def _print(found: Audit) -> None:
+def _print(found: Audit, seed: int | None) -> None:
     output.heading(shown(found.subject))
     output.prose(found.words)
     if found.parts:
@@ -196,14 +214,19 @@ def _print(found: Audit) -> None:
                 part.method,
                 f"{part.epsilon:.6g}",
                 "-" if part.exact is None else output.number(part.exact, 6),
-                output.number(part.lower, 4),
+                output.number(part.lower, 6),
             ]
             for part in found.parts
         ]
         output.table(["question", "verdict", "by", "claim", "exact", "at least"], rows, left=3)
     for one in (found, *found.parts):
-        pairs = [] if one.pair is None else [f"told apart best: {shown(one.pair[0])} and {shown(one.pair[1])}"]
+        output.write("\n")
+        if one is not found:
+            output.heading(shown(one.subject))
+        pairs = [] if one.pair is None else [f"told apart best: {shown(one.pair[0])} | {shown(one.pair[1])}"]
         pairs += [f"by: {shown(one.event)}"] if one.event else []
         for note in (*pairs, *one.notes):
-            output.write("\n")
-            output.prose(f"{shown(one.subject)}: {note}" if one is not found else note)
+            output.prose(f"- {note}")
+    if seed is not None:
+        output.write("\n")
+        output.prose(f"Samples are those of --seed {seed}.")

@@ -35,7 +35,7 @@ from deniable.channels.adjacency import related_factor
 from deniable.domains import Interval, ListedDomain, Strings
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.exact import epsilon_text, exp_at_least
-from deniable.privacy.sampled import Batches, Client, Command, Found, Function, search
+from deniable.privacy.sampled import Batches, Client, Command, Found, Function, check_sizes, search
 from deniable.privacy.structure import (
     Ratio,
     largest_ratio,
@@ -65,7 +65,12 @@ _MANY = 1 << 10
 """Answers that are followed one by one; of more, it is tried first whether the code looks at them at all."""
 _EXPLAINED, _ENOUGH, _SEEN = 0.8, 0.5, 0.5
 _AGREE = 16
+_LONGEST = 200
 _COLUMNS, _COLUMN_SAMPLES, _COLUMN_LEVEL = 3, 1000, 1 - 1e-6
+
+
+Progress = Callable[[str, float | None], None]
+"""Called with what an audit does, and the share that is finished where that is known."""
 
 
 @dataclass(frozen=True)
@@ -113,16 +118,19 @@ class Audit:
             return f"{self.verdict}: the exact epsilon is {found}, the claim is {claim} (by {self.method})"
         if self.verdict == VIOLATED and math.isinf(self.lower):
             return f"{self.verdict}: {self.event}; the claim is {claim}"
+        if self.verdict == CLEARED and self.level is None:
+            some = "between the answers that were looked at"
+            return (
+                f"{self.verdict}: {some} the exact epsilon is {self.lower:.6g}, the claim is {claim} (by {self.method})"
+            )
         sure = "" if self.level is None else f" with {100 * self.level:g} % confidence"
         said = f"{self.verdict}: epsilon is at least {self.lower:.4g}{sure}, the claim is {claim}"
         if self.verdict == CLEARED and self.smallest_visible is not None:
             said += f"; {self.smallest_visible:.4g} or more would have been found out"
-        if self.verdict == UNDECIDED:
-            said += (
-                f"; {self.more:,} samples of each input would decide"
-                if self.more is not None
-                else "; no power: no event was found that the claim would allow"
-            )
+        if self.verdict == UNDECIDED and self.more is not None:
+            said += f"; {self.more:,} samples of each input would decide"
+        elif self.verdict == UNDECIDED and self.level is not None:
+            said += "; no power: no event was found that tells inputs apart as far as the claim allows"
         return said
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,6 +171,7 @@ def audit(
     level: float = 0.95,
     seed: int | None = None,
     processes: bool = True,
+    progress: Progress | None = None,
 ) -> Audit:
     """Check a claimed epsilon: of a protocol, a channel, a survey, a Python function or a program.
 
@@ -171,7 +180,8 @@ def audit(
     function that makes a device, called once per epoch. A program is a command line, or its words; it reads one value
     per line and writes one report in hexadecimal digits per line. `protocol` is the spec that a client says it follows:
     it makes the audit sharper. `samples` are those of each input, of which the two that are told apart best are judged.
-    With `processes` two processes are started beforehand, to see whether they draw the same noise.
+    With `processes` two processes are started beforehand, to see whether they draw the same noise. `progress` is called
+    with what is done and the share that is finished.
 
     >>> import deniable as dn
     >>> audit(dn.OUE(100, epsilon=1)).words
@@ -179,6 +189,7 @@ def audit(
     >>> audit(lambda answer: answer.encode(), epsilon=1, inputs=["yes", "no"], samples=1000, processes=False).verdict
     'violated'
     """
+    check_sizes(samples, level)
     if isinstance(target, Protocol):
         return _of_protocol(target, epsilon, samples, level, seed)
     if isinstance(target, Channel):
@@ -186,34 +197,50 @@ def audit(
     if hasattr(target, "questions"):
         if epsilon is not None or inputs is not None:
             raise SpecError("a survey brings its own claims and answers")
-        return _of_survey(target, samples, level, seed)
+        return _of_survey(target, samples, level, seed, progress)
     if protocol is not None:
         epsilon = protocol.epsilon if epsilon is None else epsilon
         inputs = _answers(protocol) if inputs is None else inputs
-        protocol = protocol if hasattr(protocol, "support") else None
     if epsilon is None or inputs is None:
         raise SpecError("an audit of a client needs the claimed epsilon and the inputs that it may be given")
-    claim = exact.fraction(epsilon, "epsilon")
+    claim = _claim(epsilon)
     client = _client(target, stream)
+    if progress is not None and isinstance(client, Command):
+        client.heard = _heard(progress, samples, inputs, stream)
     try:
         found = search(client, list(inputs), samples, level, protocol, processes)
     finally:
         client.close()
-    name = getattr(target, "__name__", None) or (
-        target
-        if isinstance(target, str)
-        else str(target[0])
-        if isinstance(target, list | tuple)
-        else type(target).__name__
-    )
+    words = client.arguments if isinstance(client, Command) else None
+    name = shlex.join(words) if words else getattr(target, "__name__", None) or type(target).__name__
     return _judged(str(name), claim, found, samples, level, len(inputs))
+
+
+def _heard(progress: Progress, samples: int, inputs: Sequence[Any], stream: bool) -> Callable[[int], None]:
+    """Counts the lines that a program answers, of about so many: one half of each input's, and the other of two."""
+    per_sample = 1 + max(map(len, inputs)) if stream else 1
+    total, done = per_sample * samples * (len(inputs) + 2) / 2, 0
+
+    def heard(lines: int) -> None:
+        nonlocal done
+        done += lines
+        progress("asking the program", min(1.0, done / total))
+
+    return heard
+
+
+def _claim(epsilon: exact.Number) -> Fraction:
+    claim = exact.fraction(epsilon, "epsilon")
+    if claim < 0:
+        raise NumberError(f"no client keeps epsilon {epsilon_text(claim)}: a claim is not negative")
+    return claim
 
 
 def _client(target: Any, stream: bool) -> Client:
     if isinstance(target, Client):
         return target
     if isinstance(target, str | PathLike):
-        return Command(shlex.split(str(target)), stream)
+        return Command(command_words(str(target)), stream)
     if isinstance(target, list | tuple) and target and all(isinstance(word, str) for word in target):
         return Command(target, stream)
     if callable(target):
@@ -221,6 +248,17 @@ def _client(target: Any, stream: bool) -> Client:
     raise SpecError(
         f"an audit is of a protocol, a channel, a survey, a function or a command, not {type(target).__name__}"
     )
+
+
+def command_words(line: str) -> list[str]:
+    """The words of a command line."""
+    try:
+        words = shlex.split(line)
+    except ValueError as wrong:
+        raise SpecError(f"the command {line!r} cannot be read: {str(wrong).lower()}") from None
+    if not words:
+        raise SpecError("a program is a command line, and this one is empty")
+    return words
 
 
 def _judged(
@@ -242,6 +280,11 @@ def _judged(
         if powerful and found.lower >= _ENOUGH * epsilon:  # honest, as it seems, but no liar would show
             more = found.to_see(epsilon)
     said = [f"{count:,} inputs were tried with {samples:,} samples each of the two that are told apart best", *notes]
+    if verdict == VIOLATED and not found.same:
+        said.append(
+            f"chance alone finds at most {100 * (1 - level):.3g} of 100 honest clients guilty: another audit, or a "
+            "higher confidence level, tells a slight excess from chance"
+        )
     if found.weakest < _SEEN * epsilon:
         said.append("for some inputs no telling event was found: the audit is blind for them")
     return Audit(
@@ -261,8 +304,25 @@ def _judged(
 
 
 def _shown(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    """An input in words.
+
+    >>> _shown({"sex": "f", "age": Fraction(20)}), _shown(frozenset()), _shown(["yes", "no"]), _shown(24 / 17)
+    ('sex=f, age=20', 'none of them', 'yes, no', '1.41176')
+    """
+    text = _in_words(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={_in_words(one)}" for key, one in value.items()) or "none of them"
+    if isinstance(value, set | frozenset):
+        return " and ".join(sorted(map(_in_words, value))) or "none of them"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_in_words, value))
+    if isinstance(value, float | np.floating) or (isinstance(value, Fraction) and value.denominator > 1):
+        return f"{float(value):.6g}"
+    return str(value)
 
 
 # -- protocols -----------------------------------------------------------------------------------------
@@ -303,7 +363,7 @@ def _made_up(domain: Any) -> Iterator[Any]:
 def _of_protocol(
     protocol: Protocol, epsilon: exact.Number | None, samples: int, level: float, seed: int | None
 ) -> Audit:
-    claim = protocol.epsilon if epsilon is None else exact.fraction(epsilon, "epsilon")
+    claim = protocol.epsilon if epsilon is None else _claim(epsilon)
     subject = f"{protocol.name} for {protocol.domain.short}"
     promise = protocol.guarantee
     if promise.relation != ANY or promise.delta or protocol.clear:
@@ -737,7 +797,7 @@ def _channel(protocol: Protocol) -> Channel:
 def _of_channel(channel: Channel, epsilon: exact.Number | None) -> Audit:
     if epsilon is None:
         raise SpecError("an audit of a channel needs the claimed epsilon")
-    claim = exact.fraction(epsilon, "epsilon")
+    claim = _claim(epsilon)
     ratio = channel.ratio
     kept = not isinstance(ratio, float) and exp_at_least(claim, ratio)
     known = channel.epsilon
@@ -747,10 +807,12 @@ def _of_channel(channel: Channel, epsilon: exact.Number | None) -> Audit:
 # -- surveys -------------------------------------------------------------------------------------------
 
 
-def _of_survey(survey: Any, samples: int, level: float, seed: int | None) -> Audit:
+def _of_survey(survey: Any, samples: int, level: float, seed: int | None, progress: Progress | None) -> Audit:
     """Each question, and all of them together: a submission answers every question, so epsilons add up."""
     parts = []
-    for question in survey.questions:
+    for place, question in enumerate(survey.questions):
+        if progress is not None:
+            progress(f"checking {question.id}", place / len(survey.questions))
         found = _of_protocol(question.protocol, None, samples, level, seed)
         parts.append(_renamed(found, f"{question.id}: {found.subject}"))
     verdicts = {part.verdict for part in parts}

@@ -2,8 +2,8 @@
 
 Chosen     on one part of the samples: the two inputs and the event that tell them apart best. Events are about the
            bytes of a report: bits, bytes, values that occur anywhere, common reports, thresholds of the report as a
-           number, counts over the epochs of a stream; and up to three of them together. With a spec at hand the event
-           is "the report supports this answer and not that one", and a tenth of the samples finds the answers
+           number, counts over the epochs of a stream; and up to three of them together. With a spec at hand there
+           is one more: "the report supports this answer and not that one", and a tenth of the samples finds the answers
 Bounded    on the other part: ln(p / p') from both counts, with Clopper and Pearson's bounds made as sharp as their
            order allows (Buehler). Nothing is chosen there. Nine tenths of the error goes to the event, one tenth to the
            best event of the opposite direction
@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import struct
 import subprocess
 import threading
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -45,6 +47,7 @@ Held = NDArray[np.bool_]
 
 MOST_SAMPLES = 10**8
 _PATIENCE = 30.0
+_HEX = frozenset("0123456789abcdefABCDEF")
 _MOST_VALUES, _LITERALS, _BEAM, _PAIRS, _DEPTH = 256, 48, 4, 4, 3
 _GLANCE, _KEPT = 2000, 160
 """Samples of each input on which features are looked at first, and how many features are then counted on all."""
@@ -135,24 +138,39 @@ class Batches(Client):
 class Command(Client):
     """A program that stays: one value per line in, one report in hexadecimal digits per line out, flushed."""
 
-    def __init__(self, arguments: Sequence[str], stream: bool = False, patience: float = _PATIENCE) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        stream: bool = False,
+        patience: float = _PATIENCE,
+        heard: Callable[[int], None] | None = None,
+    ) -> None:
         self.arguments, self.stream, self.patience = list(arguments), stream, patience
+        self.heard = heard
+        """Called with the number of lines of each piece that was answered."""
         self._process: subprocess.Popen[str] | None = None
 
     def _start(self) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
-                self.arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", bufsize=-1
+                self.arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                bufsize=-1,
+                start_new_session=True,  # what it starts itself is ended with it
             )
-        except OSError as wrong:
-            raise ReportError(f"{self.arguments[0]!r} cannot be started: {wrong.strerror}") from None
+        except (OSError, ValueError) as wrong:
+            why = getattr(wrong, "strerror", None) or wrong
+            raise ReportError(f"{self.arguments[0]!r} cannot be started: {why}") from None
 
     def _asked(self, process: subprocess.Popen[str], lines: list[str]) -> list[str]:
         """The lines that a process answers, one for each."""
         assert process.stdin is not None
         assert process.stdout is not None
         stdin, answers = process.stdin, []
-        watch = [threading.Timer(0, lambda: None)]
 
         def write() -> None:
             with suppress(OSError, ValueError):  # if the process has gone, whoever reads finds out
@@ -162,27 +180,35 @@ class Command(Client):
 
         writer = threading.Thread(target=write, daemon=True)
         writer.start()
-        late: list[bool] = []
-
-        def give_up() -> None:
-            late.append(True)
-            process.kill()
-
-        for number in range(len(lines)):
-            if number % _CHUNK == 0:
-                watch[0].cancel()
-                watch[0] = threading.Timer(self.patience, give_up)
-                watch[0].daemon = True
-                watch[0].start()
-            line = process.stdout.readline()
-            if not line:
-                watch[0].cancel()
-                why = f"within {self.patience:g} s: flush after every line" if late else "and then ended"
-                raise ReportError(f"the client answered {number:,} of {len(lines):,} lines {why}")
-            answers.append(line.strip())
-        watch[0].cancel()
+        try:
+            with _Watch(process, self.patience) as watch:
+                for number in range(len(lines)):
+                    line = process.stdout.readline()
+                    watch.last = time.monotonic()
+                    if not line:
+                        why = self._why(process, watch)
+                        raise ReportError(f"the client answered {number:,} of {len(lines):,} lines, {why}")
+                    answers.append(line.strip())
+                    if self.heard is not None and len(answers) % _CHUNK == 0:
+                        self.heard(_CHUNK)
+        except BaseException:
+            _kill(process)  # it may wait with a full pipe, and the writer with it
+            raise
         writer.join()
         return answers
+
+    def _why(self, process: subprocess.Popen[str], watch: _Watch) -> str:
+        """Why a process answers no more."""
+        if watch.late:
+            empty = ", an empty one by an empty line" if self.stream else ""
+            return (
+                f"and then nothing for {self.patience:g} s: every line is answered at once{empty}; flush the output, "
+                "and do not read ahead"
+            )
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(1)
+            return f"and then ended {f'with exit status {code}' if code >= 0 else f'by signal {-code}'}"
+        return "and then closed its output"
 
     def _sampled(self, process: subprocess.Popen[str], value: Any, count: int) -> list[bytes]:
         device = [_line(one) for one in value] if self.stream else [_line(value)]
@@ -190,11 +216,14 @@ class Command(Client):
             self.steps = len(device)
             device.append("")
         answers = self._asked(process, device * count)
-        try:
-            sent = ["".join(answers[at : at + len(device)]) for at in range(0, len(answers), len(device))]
-            return [bytes.fromhex(one) for one in sent]
-        except ValueError:
-            raise ReportError("a line of the client is no report: reports are hexadecimal digits") from None
+        for number, (given, answer) in enumerate(zip(device * count, answers, strict=True), 1):
+            if bool(answer) != bool(given) or len(answer) % 2 or not _HEX.issuperset(answer):
+                said = f"{answer[:40]!r}" if answer else "empty"
+                wanted = "a report is an even number of hexadecimal digits, and nothing else is written"
+                if not given:
+                    wanted = "an empty line, which begins the next device, is answered by an empty line"
+                raise ReportError(f"line {number:,} of the client is {said}: {wanted}")
+        return [bytes.fromhex("".join(answers[at : at + len(device)])) for at in range(0, len(answers), len(device))]
 
     def sample(self, value: Any, count: int) -> list[bytes]:
         if self._process is None:
@@ -202,9 +231,12 @@ class Command(Client):
         return self._sampled(self._process, value, count)
 
     def twice(self, value: Any, count: int) -> tuple[list[bytes], list[bytes]] | None:
-        both = [self._start(), self._start()]
+        both: list[subprocess.Popen[str]] = []
         try:
+            both = [self._start(), self._start()]
             first, second = (self._sampled(process, value, count) for process in both)
+            for process in both:
+                _check_silent(process)
         finally:
             for process in both:
                 _end(process)
@@ -216,6 +248,54 @@ class Command(Client):
             self._process = None
 
 
+class _Watch:
+    """Ends a process that has been silent for too long."""
+
+    def __init__(self, process: subprocess.Popen[str], patience: float) -> None:
+        self.process, self.patience = process, patience
+        self.last, self.late = time.monotonic(), False
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def _look(self) -> None:
+        while not self._done.wait(min(0.25, self.patience / 4)):
+            if time.monotonic() - self.last > self.patience:
+                self.late = True
+                _kill(self.process)
+                return
+
+    def __enter__(self) -> _Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def _check_silent(process: subprocess.Popen[str]) -> None:
+    """Refuse a process that has more to say than it was asked: its answers would be taken for those of other values."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(OSError):
+        process.stdin.close()
+    with _Watch(process, 1.0):
+        more = process.stdout.readline()
+    if more:
+        raise ReportError(
+            f"the client writes more lines than it is given, such as {more.strip()[:40]!r}: one per value"
+        )
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End a process and all that it has started."""
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
 def _end(process: subprocess.Popen[str]) -> None:
     for stream in (process.stdin, process.stdout):
         if stream is not None:
@@ -224,7 +304,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     try:
         process.wait(1)
     except subprocess.TimeoutExpired:
-        process.kill()
+        _kill(process)
         process.wait()
 
 
@@ -596,6 +676,14 @@ class Found:
         return None
 
 
+def check_sizes(samples: int, level: float) -> None:
+    """Refuse a number of samples or a confidence level that no audit works with."""
+    if not 100 <= samples <= MOST_SAMPLES:
+        raise NumberError(f"an audit takes from 100 to {MOST_SAMPLES:,} samples per input, not {samples}")
+    if not 0.5 <= level < 1:
+        raise NumberError("the confidence level of an audit lies between 0.5 and 1")
+
+
 def search(
     client: Client,
     inputs: Sequence[Any],
@@ -607,26 +695,28 @@ def search(
     """The best event between two of the inputs, bounded on samples that did not choose it."""
     if len(inputs) < 2:
         raise NumberError("an audit compares inputs: give at least two")
-    if not 100 <= samples <= MOST_SAMPLES:
-        raise NumberError(f"an audit takes from 100 to {MOST_SAMPLES:,} samples per input, not {samples}")
-    if not 0.5 <= level < 1:
-        raise NumberError("the confidence level of an audit lies between 0.5 and 1")
+    check_sizes(samples, level)
     both = client.twice(inputs[0], _SAME) if processes else None
     alpha = 1 - level
     if both is not None and both[0] == both[1] and len(set(both[0])) > 1 and len(both[0]) >= _SAME // 2:
         words = f"two processes that begin at the same time send the same {len(both[0])} reports"
         return Found(math.inf, (inputs[0], inputs[0]), words, (len(both[0]), 0), len(both[0]), alpha, same=True)
-    choosing = samples // 10 if protocol is not None else samples // 2
+    known = protocol is not None and hasattr(protocol, "support")
+    choosing = samples // 10 if known else samples // 2
     sent = [client.sample(value, choosing) for value in inputs]
+    if protocol is not None:
+        _check_form(protocol, sent)
     width = max(max(map(len, one), default=0) if isinstance(one, list) else one.shape[1] for one in sent)
     drawn = [Sample.of(one, max(1, width)) for one in sent]
-    if protocol is not None:
-        chosen = _from_spec(protocol, inputs, drawn)
-    else:
-        chosen = _best(drawn, _telling([sample.head(_GLANCE) for sample in drawn], client.steps))
-    (first, second), event, opposite, weakest = chosen
+    chosen = _best(drawn, _telling([sample.head(_GLANCE) for sample in drawn], client.steps))
+    if known:  # a client may leak by other events than those of its spec: whatever tells more is bounded
+        chosen = max(_from_spec(protocol, inputs, drawn), chosen, key=lambda one: one.score)
+    (first, second), event, opposite, weakest = chosen.pair, chosen.event, chosen.opposite, chosen.weakest
     judged = samples - choosing
-    here, there = (Sample.of(client.sample(inputs[one], judged), max(1, width)) for one in (first, second))
+    more = [client.sample(inputs[one], judged) for one in (first, second)]
+    if protocol is not None:
+        _check_form(protocol, more)
+    here, there = (Sample.of(one, max(1, width)) for one in more)
     best = -math.inf
     counts = (0, 0)
     for one, a, b, share, turned in (
@@ -648,7 +738,32 @@ def search(
     return Found(max(0.0, best), pair, event.words, counts, judged, alpha * (1 - _OPPOSITE), weakest=weakest)
 
 
-def _from_spec(protocol: Any, inputs: Sequence[Any], drawn: list[Sample]) -> Any:
+def _check_form(protocol: Protocol, sent: Sequence[list[bytes] | Rows]) -> None:
+    """Refuse reports that are none of the spec that a client says it follows."""
+    width = protocol.report_bytes
+    for some in sent:
+        lengths = {some.shape[1]} if isinstance(some, np.ndarray) else set(map(len, some))
+        for odd in lengths - {width}:
+            raise ReportError(f"the client sends reports of {odd} bytes, and those of {protocol.name} have {width}")
+        rows = Sample.of(some, width).rows
+        if not protocol.valid(rows).all():
+            shown = rows[~protocol.valid(rows)][0].tobytes().hex()[:32]
+            raise ReportError(f"the client sends {shown}, which is no report of {protocol.name}: follow its spec")
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Two inputs and the event that tells them apart, with that of the opposite direction."""
+
+    pair: tuple[int, int]
+    event: Event
+    opposite: Event | None
+    weakest: float
+    score: float
+    """A careful guess of what it tells."""
+
+
+def _from_spec(protocol: Any, inputs: Sequence[Any], drawn: list[Sample]) -> _Chosen:
     """The pair of answers, and the event that one is supported and the other is not."""
     labels = [protocol.domain.encode_one(value) for value in inputs]
 
@@ -673,7 +788,7 @@ def _from_spec(protocol: Any, inputs: Sequence[Any], drawn: list[Sample]) -> Any
         return Event(((Feature(f"the report supports {inputs[v]!r} and not {inputs[w]!r}", holds), True),))
 
     weakest = float(np.log((own + 0.5) / (other + 0.5)).max(axis=1).min())
-    return (int(v), int(w)), event(int(v), int(w)), event(int(w), int(v)), weakest
+    return _Chosen((int(v), int(w)), event(int(v), int(w)), event(int(w), int(v)), weakest, float(scores[v, w]))
 
 
 def _scores(counts: Any, others: Any, n: int) -> Any:
@@ -700,10 +815,10 @@ def _ends(drawn: list[Sample], known: list[Feature]) -> tuple[Floats, Floats]:
     return np.log(p) - wide, np.log(p) + wide
 
 
-def _best(drawn: list[Sample], known: list[Feature]) -> Any:
+def _best(drawn: list[Sample], known: list[Feature]) -> _Chosen:
     """The two inputs and the event with the largest careful guess, and the best event of the opposite direction."""
     if not known:
-        return (0, 1), Event(()), None, 0.0
+        return _Chosen((0, 1), Event(()), None, 0.0, 0.0)
     low, high = _ends(drawn, known)
     best = low.max(axis=0) - high.min(axis=0)
     pairs: dict[tuple[int, int], None] = {}
@@ -715,14 +830,14 @@ def _best(drawn: list[Sample], known: list[Feature]) -> Any:
         if len(pairs) == _PAIRS:
             break
     found = [(*_conjunction(drawn[a], drawn[b], known, low[a] - high[b]), (a, b)) for a, b in pairs]
-    _, event, pair = max(found, key=lambda one: one[0])
+    score, event, pair = max(found, key=lambda one: one[0])
     back = _conjunction(drawn[pair[1]], drawn[pair[0]], known, low[pair[1]] - high[pair[0]])[1]
     weakest = math.inf
     others = [place for place in range(len(drawn)) if place not in pair]
     for place in others[:: max(1, len(others) // _OTHERS)][:_OTHERS]:
         told = [_conjunction(drawn[place], drawn[end], known, low[place] - high[end])[0] for end in pair]
         weakest = min(weakest, max(told))
-    return pair, event, back, weakest
+    return _Chosen(pair, event, back, weakest, score)
 
 
 def _guess(count: int, other: int) -> float:
