@@ -24,6 +24,7 @@ export class QuestionPanel {
   #question;
   #chart = h("div", {});
   #about = h("p", { class: "note" });
+  #forgery = h("p", { class: "note" });
   #warning = h("div", { role: "status" });
   #decision = h("div", { role: "status" });
   #expected = h("details", { hidden: true }); // of what is discovered: the form for texts that somebody expects
@@ -59,6 +60,7 @@ export class QuestionPanel {
       { class: "card", "aria-label": question.text, "data-question": this.key },
       h("h2", {}, number ? `${number}. ${question.text}` : question.text),
       this.#about,
+      this.#forgery,
       this.#warning,
       this.#decision,
       this.open ? this.#candidateForm("Texts to look for, one per line", "The answers are open text: how common one is can be estimated, but not which there are.", "Look for these") : null,
@@ -193,6 +195,7 @@ export class QuestionPanel {
     const smallest = this.kind === "found" ? raw.smallest : floor;
     this.#expect();
     this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && smallest !== null && smallest < 1 ? ` · smallest visible share ${percent(smallest, digitsFor(smallest))}` : ""}`;
+    this.#forgery.textContent = raw.forgery;
     update(this.#warning, raw.warning && h("p", { class: "card warn" }, sentence(raw.warning)));
     update(this.#decision, raw.decision && this.#verdict(raw.decision));
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;

@@ -280,6 +280,26 @@ def noise_floor(protocol: Protocol, n: float, level: float, noise: float = 1.0, 
     return quantile(level, tests) * math.sqrt(noise) * protocol.noise(max(1, int(n)))
 
 
+def three_digits(value: float) -> str:
+    """A number as people write it.
+
+    >>> three_digits(0.01254), three_digits(2.0), three_digits(4337.2)
+    ('0.0125', '2', '4,340')
+    """
+    return f"{value:.3g}" if abs(value) < 1000 else f"{float(f'{value:.3g}'):,.0f}"
+
+
+def outweighs(leverage: float | None) -> str:
+    """What one forged report does, in a sentence, from the `leverage` of a question's protocol.
+
+    >>> outweighs(2.164)
+    'One forged report outweighs up to 2.16 honest ones.'
+    """
+    if leverage is None:
+        return "Nothing bounds how far one forged report moves the figures."
+    return f"One forged report outweighs up to {three_digits(leverage)} honest ones."
+
+
 def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tests: int = 1) -> dict[str, Any]:
     """What stands beside an estimate: its epsilon, what the noise hides, and what forgers can do."""
     noise = repeats.within(protocol).noise

@@ -25,6 +25,7 @@ from deniable.privacy import Repeated, attack, averaging, surest
 from deniable.privacy.composition import CannotCompose
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM, SUM
+from deniable.surveys.results import outweighs, three_digits
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import MEMOIZE, Longitudinal
 
@@ -119,19 +120,19 @@ class Risks:
             told.append(f"All this is about the rest of an answer: {' and '.join(protocol.clear)} {are}.")
         told += self._several()
         unit = f" {protocol.unit}" if protocol.unit else ""
-        told.append(f"With {self.people:,} people the analyst has a standard error of {row.error:.3g}{unit}.")
+        told.append(f"With {self.people:,} people the analyst has a standard error of {three_digits(row.error)}{unit}.")
         if not protocol.local:
             told.append(
                 "All this holds as long as the collectors do not work together: together they can read every answer. A "
-                "fake report can move every figure by any amount."
+                "forged report can move every figure by any amount."
             )
         if row.leverage is not None:
-            told.append(f"One fake report outweighs {row.leverage:.3g} honest ones.")
+            told.append(outweighs(row.leverage))
         if row.moved is not None:
             told.append(
-                f"One fake report in a hundred moves the figure by {row.moved:.3g}{unit} at most."
+                f"One forged report in a hundred moves the figure by {three_digits(row.moved)}{unit} at most."
                 if row.moved < protocol.scale
-                else "One fake report in a hundred can move the figure by more than its whole range."
+                else "One forged report in a hundred can move the figure by more than its whole range."
             )
         return told
 

@@ -14,13 +14,16 @@ import pytest
 
 from deniable.channels import randomized_response
 from deniable.collect.server import estimates, progress
+from deniable.collect.server.registry import Entry
 from deniable.collect.stores import open_store
 from deniable.collect.stores.batches import SurveyCounter
+from deniable.conformance.protocols import registered_examples
 from deniable.protocols import GRR, Table
 from deniable.surveys import Longitudinal, Question, Survey, SurveyTally
 from deniable.surveys.results import SAME_DEVICES, SAME_NOISE, SAME_PEOPLE, find
 from tests.collect.server.live import eventually, in_thread, moving
 from tests.collect.surveys import DAY, TODAY, WORDS, Crowd, crowd, current, daily, memoized, mixed, plain, terms, text
+from tests.web.pages.surveys import single
 
 
 def test_the_list_in_pages(live):
@@ -81,6 +84,23 @@ def test_estimates_have_everything_beside_them(live):
         assert 0 < question["noise_floor"] < 1
         assert question["enough"] is True
         assert question["message"] is None
+
+
+def test_what_a_forged_report_outweighs_is_said_of_every_kind():
+    """Every panel of the dashboard has the sentence, from the first moment on: with the leverage of the question."""
+    asked = estimates.Request(0, None, 0.95, False, True, "none", (), (), None)
+    for name, protocol in registered_examples():
+        if protocol.unreadable:
+            continue
+        survey = single(protocol, "kinds")
+        entry = Entry(survey, survey.canonical, "collecting")
+        nothing = estimates.Summed(SurveyTally.empty(survey), (), 0, None)
+        for question in estimates.reading(entry, nothing, asked).questions:
+            assert question.leverage == protocol.leverage, name
+            known = protocol.leverage is not None
+            assert known or name.startswith(("SecureSum", "Table")), name
+            said = f"up to {float(f'{protocol.leverage:.3g}'):,g} honest ones" if known else "Nothing bounds"
+            assert said in question.forgery, name
 
 
 def test_estimates_by_question_and_consistent(live):

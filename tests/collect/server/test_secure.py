@@ -258,7 +258,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     assert "do not work together; all of them together can read every answer." in amplified(survey)
     told = " ".join(risk.of_survey(survey)["smoke"].words)
     assert "by these sums" in told
-    assert "A fake report can move every figure by any amount." in told
+    assert "A forged report can move every figure by any amount." in told
     assert "household" not in told, "people of one answer add up before the noise comes"
     with open_store(f"files:///{tmp_path}/files") as store, pytest.raises(SpecError, match="no shares"):
         store.publish(survey)

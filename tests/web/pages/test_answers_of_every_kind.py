@@ -240,6 +240,8 @@ def reading(survey: Canned, rows: list[dict[str, Any]], kind: str, epoch: int = 
         "realized_epsilon": 1.0,
         "noise_floor": None,
         "poisoning": 250.0,
+        "leverage": 125.0,
+        "forgery": "One forged report outweighs up to 125 honest ones.",
         "misfit": None,
         "warning": None,
         "rows": rows,

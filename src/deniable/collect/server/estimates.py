@@ -39,7 +39,7 @@ from deniable.postprocess import METHODS
 from deniable.results import Difference, finite
 from deniable.results.distribution import MOST_BINS, read_numbers
 from deniable.surveys import Question, SurveyTally
-from deniable.surveys.results import NUMBERS, Finding, Repeats, find, part_id, trust
+from deniable.surveys.results import NUMBERS, Finding, Repeats, find, outweighs, part_id, trust
 from deniable.surveys.terms import write_time
 
 SIMULTANEOUS, POPULATION, RESPONDENTS = "simultaneous", "population", "respondents"
@@ -178,6 +178,10 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     """The smallest share that can be told from none."""
     poisoning: float | None
     """Forged reports of a share s move a frequency by at most s times this."""
+    leverage: float | None
+    """How many honest reports of the question one forged report outweighs at most; null where nothing bounds it."""
+    forgery: str
+    """The same in a sentence."""
     misfit: float | None = None
     """At most so often would honest reports look so unlike the protocol's; null where they were not tested."""
     warning: str | None = None
@@ -420,6 +424,7 @@ def _readings(
         head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
         head |= {"enough": message != NOT_ENOUGH}
         head |= trust(inner, n, request.level, repeats, max(1, tests) if request.simultaneous else 1)
+        head |= {"leverage": protocol.leverage, "forgery": outweighs(protocol.leverage)}
         if message != NOT_ENOUGH and misfit is not None:
             head |= {"misfit": misfit.p_value, "warning": misfit.message}
         if message is not None and not (n == 0 and found):
