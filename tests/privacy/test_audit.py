@@ -8,6 +8,7 @@ import sys
 import textwrap
 from fractions import Fraction
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -288,23 +289,34 @@ def test_symbols_and_enumeration_give_the_same_law() -> None:
             + spun.to_bytes(1, "little")
         )
 
+    assert _law_of(follow(code)) == exhaust(code).law
+
+    def divided(bits):  # type: ignore[no-untyped-def]
+        whole = bits.integers(12)
+        north, east = divmod(whole, 4)
+        again = divmod(whole, 4)[1].to_bytes(1, "little")
+        cell = min(max(north - 1, 0), 1) * 2 + min(max(east - 1, 0), 1)
+        return cell.to_bytes(1, "little") + (again if north < 1 else whole.to_bytes(1, "little"))
+
+    assert _law_of(follow(divided)) == exhaust(divided).law
+
+
+def _law_of(runs: list[Run]) -> dict[bytes, Fraction]:
+    """Every outcome of the coins and ranges of every run."""
     law: dict[bytes, Fraction] = {}
-    for run in follow(code):
-        drawn = [()]  # every outcome of the coins of this run
+    for run in runs:
         coins = range(len(run.coins))
-        drawn = [tuple(number >> coin & 1 for coin in coins) for number in range(1 << len(run.coins))]
-        spans = run.spans or (None,)
-        for outcome in drawn:
+        for number in range(1 << len(run.coins)):
+            outcome = [number >> coin & 1 for coin in coins]
             weight = run.weight * math.prod((c if on else 1 - c) for c, on in zip(run.coins, outcome, strict=True))
-            mask = 1 | sum(on << coin + 1 for coin, on in zip(coins, outcome, strict=True))
+            mask = 1 | number << 1
             word = sum(((form & mask).bit_count() & 1) << place for place, form in enumerate(run.forms))
-            for span in spans:
-                values = range(span.low, span.high) if span else [0]
-                for value in values:
-                    sent = word | value << 8 * span.byte if span else word
-                    key = sent.to_bytes(len(run.forms) // 8, "little")
-                    law[key] = law.get(key, Fraction(0)) + weight / len(values)
-    assert law == exhaust(code).law
+            for values in product(*(range(span.low, span.high) for span in run.spans)):
+                sent = word | sum(value << 8 * span.byte for value, span in zip(values, run.spans, strict=True))
+                key = sent.to_bytes(len(run.forms) // 8, "little")
+                ways = math.prod(span.high - span.low for span in run.spans)
+                law[key] = law.get(key, Fraction(0)) + weight / ways
+    return law
 
 
 # -- defects of published clients, each re-created as a small broken one -------------------------------
@@ -829,6 +841,7 @@ TEXT = {
     "HCMS": dn.HCMS(dn.Strings(), 1),
     "OLH": dn.OLHSketch(dn.Strings(), 1),
     "RAPPOR": dn.RAPPOR(dn.Strings(), 1),
+    "hash and response in two stages": dn.LOLOHA(dn.Strings(cells=4), first="1/2", forever=1),
     "RAPPOR in two stages": dn.RAPPOR(dn.Strings(), first="1/2", forever=1, cohorts=2),
     "discovery": dn.Discovery(dn.BitStrings(64), 1),
 }

@@ -52,7 +52,7 @@ from deniable.protocols.sets import KeyValue
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.subset import SubsetSets
 from deniable.randomness import Simulation, exhaust
-from deniable.randomness.symbolic import Hidden, Run, Sealed, TooManyRuns, Unknown, follow
+from deniable.randomness.symbolic import Hidden, Run, Sealed, Span, TooManyRuns, Unknown, follow
 
 CLEARED, VIOLATED, UNDECIDED = "cleared", "violated", "undecided"
 EXIT_CODES = {CLEARED: 0, VIOLATED: 1, UNDECIDED: 3}
@@ -516,6 +516,7 @@ def _of_hidden(
     The number of an answer, the cell of a text or the bits of its filter are hidden. Some of them stand for all.
     """
     devices: list[Callable[[Any], Any]] = []
+    few = False
     if isinstance(protocol.domain, ListedDomain):
         size = protocol.domain.size
         if size <= _MANY:
@@ -526,9 +527,11 @@ def _of_hidden(
         return None
     elif isinstance(protocol, SketchProtocol):
         size = protocol.hashing.cells
-        cells = [Hidden(value, size) for value in range(min(3, size))]
+        few = size <= _SOME_INPUTS
+        cells = range(size) if few else [Hidden(value, size) for value in range(3)]
         devices = [_hashed(protocol, lambda cohort, cell=cell: cell) for cell in cells]  # type: ignore[misc]
-        said = f"any text becomes one of {size:,} cells, by the code of `Strings`; which one was hidden from the code"
+        seen = "each of them was followed" if few else "which one was hidden from the code"
+        said = f"any text becomes one of {size:,} cells, by the code of `Strings`; {seen}"
     else:
         # Two filters and their order are as two are of twice as many bits as one filter has.
         size, hashes = protocol.bloom_bits, protocol.hashes
@@ -541,7 +544,8 @@ def _of_hidden(
             f"any text becomes {hashes} of {size:,} bits, by the code of `RAPPOR`; which ones was hidden from the code"
         )
     try:
-        worst = largest_ratio_of_hidden([follow(device, MOST_RUNS) for device in devices])
+        runs = [follow(device, MOST_RUNS) for device in devices]
+        worst = largest_ratio(runs) if few else largest_ratio_of_hidden(runs)
     except NumberError:
         return None
     return "structure", worst.ratio, worst.reached, worst.pair, (f"{said}, so it holds for every answer", *worst.rules)
@@ -782,12 +786,16 @@ def _channel(protocol: Protocol) -> Channel:
             runs = follow(partial(protocol._law_of, value), MOST_RUNS)
         except (TypeError, IndexError, AttributeError, NumberError):
             return protocol.channel()
-        if any(run.spans or run.choices or any(form > 1 for form in run.forms) for run in runs):
+        if any(run.choices or len(run.spans) > 1 or any(form > 1 for form in run.forms) for run in runs):
             return protocol.channel()
         law: dict[str, Fraction] = {}
         for run in runs:
-            sent = np.packbits(np.array(run.forms, dtype=np.uint8), bitorder="little").tobytes().hex()
-            law[sent] = law.get(sent, Fraction(0)) + run.weight
+            sent, size = sum(form << place for place, form in enumerate(run.forms)), len(run.forms) // 8
+            for span in run.spans or (Span(0, 0, 0, 1),):
+                for drawn in range(span.low, span.high):
+                    report = (sent | drawn << 8 * span.byte).to_bytes(size, "little").hex()
+                    share = run.weight if span.high - span.low == 1 else run.weight / (span.high - span.low)
+                    law[report] = law.get(report, Fraction(0)) + share
         laws.append(law)
         labels.append(label)
     outputs = sorted(set().union(*laws))

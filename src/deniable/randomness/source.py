@@ -323,26 +323,39 @@ _MOST_OUTCOMES = 1 << 20
 class Exhaustive(Bits):
     """One branch of the exploration; made by `exhaust`, handed to the code under test."""
 
-    __slots__ = ("_depth", "_path", "_smallest", "weight")
+    __slots__ = ("_depth", "_path", "_smallest", "down", "up")
 
     def __init__(self, path: list[tuple[int, int]], smallest: Fraction) -> None:
         self._path = path  # (outcome taken, number of outcomes) at each choice
         self._smallest = smallest
         self._depth = 0
-        self.weight = Fraction(1)
+        self.up, self.down = 1, 1  # the weight, not reduced: many runs are added up
 
-    def _branch(self, weights: Sequence[Fraction]) -> int:
-        """Take the outcome that this run is to explore; the first possible one where the path is new."""
+    @property
+    def weight(self) -> Fraction:
+        return Fraction(self.up, self.down)
+
+    def _turn(self, options: int) -> int:
+        """The outcome that this run is to explore; the first one where the path is new."""
         if self._depth == len(self._path):
-            self._path.append((0, len(weights)))
-        outcome, options = self._path[self._depth]
-        if options != len(weights):
+            self._path.append((0, options))
+        outcome, known = self._path[self._depth]
+        if options != known:
             raise NumberError("the code does not depend on its random bits alone: a replay took another turn")
         self._depth += 1
-        self.weight *= weights[outcome]
-        # `<=` so that impossible outcomes are never followed, whatever the smallest weight.
-        if self.weight <= self._smallest:
+        return outcome
+
+    def _weigh(self, share: int, total: int) -> None:
+        self.up *= share
+        self.down *= total
+        # Impossible outcomes are never followed, whatever the smallest weight.
+        if not share or (self._smallest and self.weight <= self._smallest):
             raise Impossible
+
+    def _branch(self, weights: Sequence[int], total: int) -> int:
+        """One of some outcomes with these parts of a total."""
+        outcome = self._turn(len(weights))
+        self._weigh(weights[outcome], total)
         return outcome
 
     def _uniform(self, below: int) -> int:
@@ -350,7 +363,12 @@ class Exhaustive(Bits):
             return 0
         if below > _MOST_OUTCOMES:
             raise NumberError(f"a draw has {below:,} outcomes: too many to follow each of them")
-        return self._branch([Fraction(1, below)] * below)
+        outcome = self._turn(below)
+        self._weigh(1, below)
+        return outcome
+
+    def _coin(self, probability: Dyadic) -> bool:
+        return self._branch((WORD - probability.numerator, probability.numerator), WORD) == 1
 
     def fill(self, out: NDArray[np.uint8]) -> None:
         for i in range(out.size):
@@ -360,10 +378,9 @@ class Exhaustive(Bits):
         return bytes(self._uniform(256) for _ in range(count))
 
     def bernoulli(self, probability: Dyadic, size: int | None = None) -> Any:
-        p = probability.value
         if size is None:
-            return self._branch([1 - p, p]) == 1
-        return np.array([self._branch([1 - p, p]) == 1 for _ in range(size)], dtype=np.bool_)
+            return self._coin(probability)
+        return np.array([self._coin(probability) for _ in range(size)], dtype=np.bool_)
 
     def integers(self, below: int, size: int | None = None) -> Any:
         if below < 1:
@@ -379,8 +396,7 @@ class Exhaustive(Bits):
         return self.bernoulli(keep), self._uniform(below)
 
     def lanes(self, probability: Dyadic, count: int) -> int:
-        p = probability.value
-        return sum((self._branch([1 - p, p])) << lane for lane in range(count))
+        return sum(self._coin(probability) << lane for lane in range(count))
 
     def packed(self, probability: Dyadic, lanes: int, size: int | None = None) -> NDArray[np.uint8]:
         rows = [self.bernoulli(probability, lanes) for _ in range(1 if size is None else size)]
@@ -388,20 +404,14 @@ class Exhaustive(Bits):
         return packed[0] if size is None else packed
 
     def draw(self, law: Law, size: int | None = None) -> Any:
-        weights = _shares(law)
         if size is None:
-            return self._branch(weights)
-        return np.array([self._branch(weights) for _ in range(size)], dtype=np.int64)
+            return self._branch(law.weights, law.total)
+        return np.array([self._branch(law.weights, law.total) for _ in range(size)], dtype=np.int64)
 
     def keep_or_uniform(self, values: NDArray[Any], keep: Dyadic, below: int) -> NDArray[Any]:
         kept = self.bernoulli(keep, values.size).reshape(values.shape)
         drawn = self.integers(below, values.size).reshape(values.shape)
         return np.where(kept, values, drawn).astype(values.dtype)
-
-
-@lru_cache(maxsize=64)
-def _shares(law: Law) -> list[Fraction]:
-    return [Fraction(weight, law.total) for weight in law.weights]
 
 
 def exhaust(function: Callable[[Bits], T], smallest: Fraction = Fraction(0), most_runs: int = 1_000_000) -> Enumeration:
@@ -410,7 +420,7 @@ def exhaust(function: Callable[[Bits], T], smallest: Fraction = Fraction(0), mos
     >>> exhaust(lambda bits: bits.integers(2) + bits.integers(2)).law
     {0: Fraction(1, 4), 1: Fraction(1, 2), 2: Fraction(1, 4)}
     """
-    law: dict[T, Fraction] = {}
+    sums: dict[T, dict[int, int]] = {}  # for each result the numerators of each denominator
     missing = Fraction(0)
     path: list[tuple[int, int]] = []
     for run in range(1, most_runs + 1):
@@ -422,11 +432,17 @@ def exhaust(function: Callable[[Bits], T], smallest: Fraction = Fraction(0), mos
         else:
             if bits._depth != len(path):
                 raise NumberError("the code does not depend on its random bits alone: a replay ended early")
-            law[result] = law.get(result, Fraction(0)) + bits.weight
+            parts = sums.setdefault(result, {})
+            parts[bits.down] = parts.get(bits.down, 0) + bits.up
         while path and path[-1][0] + 1 == path[-1][1]:
             path.pop()
         if not path:
-            return Enumeration(law, missing, run)
+            return Enumeration({result: total_weight(parts) for result, parts in sums.items()}, missing, run)
         outcome, options = path[-1]
         path[-1] = (outcome + 1, options)
     raise NumberError(f"more than {most_runs} branches: enumerate something smaller, or set `smallest`")
+
+
+def total_weight(parts: dict[int, int]) -> Fraction:
+    """The sum of fractions of which the numerators of each denominator are known."""
+    return sum((Fraction(up, down) for down, up in parts.items()), Fraction(0))

@@ -27,9 +27,10 @@ from typing import Any
 
 from deniable.errors import NumberError
 from deniable.exact import Dyadic
-from deniable.randomness.source import Exhaustive, Impossible, floyd, listed_bits, with_ranks
+from deniable.randomness.source import Exhaustive, Impossible, floyd, listed_bits, total_weight, with_ranks
 
 HALF = Fraction(1, 2)
+_BITS = [tuple(byte >> place & 1 for place in range(8)) for byte in range(256)]
 
 
 class TooManyRuns(NumberError):
@@ -275,16 +276,26 @@ class _Count(_Symbol):
 class _Range:
     """One draw of a whole number: what is known of it by now."""
 
-    __slots__ = ("high", "low", "size", "source", "word")
+    __slots__ = ("high", "low", "parts", "size", "source", "word")
 
     def __init__(self, source: Symbolic, size: int) -> None:
         self.source, self.size, self.low, self.high = source, size, 0, size
         self.word: _Word | None = None
+        self.parts: tuple[_Range, _Range] | None = None
 
     @property
     def whole_bits(self) -> bool:
         """Whether it is as good as a row of fair coins."""
-        return self.high - self.low == self.size and self.size & (self.size - 1) == 0
+        return self.parts is None and self.high - self.low == self.size and self.size & (self.size - 1) == 0
+
+    def divided(self, by: int) -> tuple[_Range, _Range] | None:
+        """Quotient and remainder as draws of their own, where they are independent and nothing is known of it yet."""
+        if self.parts is None:
+            known = self.word is not None or self.high - self.low < self.size
+            if known or not 1 < by < self.size or self.size % by:
+                return None
+            self.parts = _Range(self.source, self.size // by), _Range(self.source, by)
+        return self.parts if self.parts[1].size == by else None
 
     def as_word(self) -> _Word:
         if self.word is None:
@@ -294,6 +305,8 @@ class _Range:
     def value(self) -> int:
         if self.word is not None:
             return int(self.word)
+        if self.parts is not None:
+            return self.parts[0].value() * self.parts[1].size + self.parts[1].value()
         if self.high - self.low > 1:
             self.low += self.source._uniform(self.high - self.low)
             self.high = self.low + 1
@@ -327,14 +340,17 @@ class _Number(_Symbol):
     def __sub__(self, other: Any) -> Any:
         return self + -other if isinstance(other, int) else int(self) - int(other)
 
+    def __divmod__(self, by: Any) -> Any:
+        parts = self.drawn.divided(by) if type(by) is int and self.offset == 0 else None
+        return divmod(int(self), int(by)) if parts is None else (_Number(parts[0]), _Number(parts[1]))
+
     def __lt__(self, other: Any) -> bool:
         drawn = self.drawn
-        if not isinstance(other, int) or drawn.word is not None:
+        if not isinstance(other, int) or drawn.word is not None or drawn.parts is not None:
             return bool(int(self) < other)
         bound = other - self.offset
         if drawn.low < bound < drawn.high:
-            share = Fraction(bound - drawn.low, drawn.high - drawn.low)
-            if drawn.source._branch([1 - share, share]):
+            if drawn.source._branch((drawn.high - bound, bound - drawn.low), drawn.high - drawn.low):
                 drawn.high = bound
             else:
                 drawn.low = bound
@@ -351,7 +367,7 @@ class _Number(_Symbol):
 
     def to_bytes(self, length: int = 1, byteorder: str = "big", *, signed: bool = False) -> Any:
         drawn = self.drawn
-        whole = byteorder == "little" and not signed and self.offset + drawn.low >= 0
+        whole = byteorder == "little" and not signed and self.offset + drawn.low >= 0 and drawn.parts is None
         if not whole or self.offset + drawn.high > 1 << 8 * length or drawn.high - drawn.low == 1:
             return int(self).to_bytes(length, byteorder, signed=signed)  # type: ignore[arg-type]
         return _Sent(drawn.source, [(drawn, self.offset, place, length) for place in range(length)])
@@ -695,11 +711,12 @@ class Symbolic(Exhaustive):
                 raise TooManyRuns("the code looks at a parity of a hidden number")
             fair = next((coin for coin in coins if self.coins[coin] == HALF), None)
             if fair is not None:
-                found = self._branch([HALF, HALF])
+                found = self._branch((1, 1), 2)
                 self._learn(fair, form ^ 1 << fair + 1 ^ found)
                 return found
             first = coins[0]
-            self._learn(first, self._branch([1 - self.coins[first], self.coins[first]]))
+            up, down = self.coins[first].as_integer_ratio()
+            self._learn(first, self._branch((down - up, up), down))
         return form
 
     def _learn(self, coin: int, known: int) -> None:
@@ -755,6 +772,8 @@ class Symbolic(Exhaustive):
 
     def settle(self, sent: Any) -> tuple[tuple[int, ...], tuple[Span, ...], tuple[Choice, ...]]:
         """The bits, spans and subsets of a report; what two parts of it share in another way is decided first."""
+        if type(sent) is bytes:
+            return tuple(bit for byte in sent for bit in _BITS[byte]), (), ()
         rows = _rows(sent)
         forms: list[int] = []
         spans: list[Span] = []
@@ -790,7 +809,7 @@ class Symbolic(Exhaustive):
                     whole = drawn.as_word().forms
                     part = whole[8 * byte : 8 * byte + 8]
                     forms += part + [0] * (8 - len(part))
-                elif split or bits or drawn.high - drawn.low == 1:
+                elif split or bits or drawn.parts is not None or drawn.high - drawn.low == 1:
                     value = drawn.value() + offset
                     forms += [value >> 8 * byte + bit & 1 for bit in range(8)]
                 else:
@@ -899,6 +918,7 @@ def follow(function: Callable[[Any], Any], most_runs: int = 1 << 16) -> list[Run
     """
     runs: list[Run] = []
     path: list[tuple[int, int]] = []
+    sums: dict[int, int] = {}
     for _ in range(most_runs):
         bits = Symbolic(path)
         try:
@@ -909,11 +929,12 @@ def follow(function: Callable[[Any], Any], most_runs: int = 1 << 16) -> list[Run
             if bits._depth != len(path):
                 raise NumberError("the code does not depend on its random bits alone: a replay ended early")
             forms, hidden = bits.uncover(forms)
+            sums[bits.down] = sums.get(bits.down, 0) + bits.up
             runs.append(Run(bits.weight, forms, spans, tuple(bits.coins), choices, hidden))
         while path and path[-1][0] + 1 == path[-1][1]:
             path.pop()
         if not path:
-            if sum(run.weight for run in runs) != 1:
+            if total_weight(sums) != 1:
                 raise NumberError("the runs of the code do not add up to one")
             return runs
         outcome, options = path[-1]
