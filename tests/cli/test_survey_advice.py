@@ -36,6 +36,14 @@ def made(run):
     return make
 
 
+def test_shares_over_time_are_in_points_and_warned_about_where_they_are_wide(made):
+    terms = {"days": 28, "epochs": {"days": 7}, "longitudinal": {"rule": "evolving", "changes": 2, "epochs": 4}}
+    ran = made(**terms, budget=..., epsilon=2, people=2000, questions=[ASKED])
+    width = half_width(Survey.load("made.json")["meat"].protocol, 2000, 0.95)
+    assert f"2,000  +-{100 * width:.1f} points" in ran.out
+    assert "the intervals of meat are wider than +-10 points" in ran.err
+
+
 def test_a_new_survey_says_how_exact_it_will_be(made):
     ran = made(epsilon="0.3", people=1500, questions=[ASKED, ASKED | {"id": "named", "protocol": "OUE"}])
     rows = {line.split()[0]: line for line in ran.out.partition("expected:\n")[2].splitlines()[1:3]}

@@ -690,7 +690,7 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
     rows = []
     for id, protocol, n in _parts(survey, people):
         reach = half_width(protocol, n, LEVEL)
-        if protocol.reads in ("ranges", "rectangles", "places"):  # a share, of no listed answer
+        if protocol.reads in ("ranges", "rectangles", "places", "series"):  # a share, whichever it is
             rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", "-"])
             continue
         if protocol.unit or protocol.reads not in ("shares", "items", "keys", "found"):
@@ -725,7 +725,7 @@ def _too_wide(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, 
     """A warning about questions whose intervals will be wide."""
     needed = {}
     for id, protocol, n in _parts(survey, people):
-        if protocol.reads != "shares":
+        if protocol.reads not in ("shares", "series"):
             continue  # how exact a figure must be depends on what it is
         wide = half_width(protocol, n, LEVEL) / WIDE
         if wide > 1:
