@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,6 +131,33 @@ def test_publishing_twice_is_once(service: DemoService, tmp_path: Path) -> None:
 def test_a_crowd_notices_that_it_is_refused(service: DemoService) -> None:
     with pytest.raises(CrowdError, match="404"):
         send_crowd(service.address, surveys.mixed(), surveys_people())
+
+
+def test_a_crowd_takes_tables_of_records_and_reports_changes_in_its_own_epoch(service: DemoService) -> None:
+    """Records may have columns of their own; what the crowd of an evolving survey sends is about the first epoch."""
+    now = time.time()
+    rule = {"rule": "evolving", "changes": 1, "epochs": 4}
+    shape = {"owner": "Ann", "purpose": "a test", "days": 4, "epochs": {"days": 1}, "epsilon": 4, "people": 99}
+    parts = {"smoke": ["yes", "no"], "age": {"low": 1, "high": 9}}
+    drafts = [
+        {"id": "you", "text": "You?", "answers": {"record": parts, "ask": 1}},
+        {"id": "ill", "text": "Ill?", "answers": ["yes", "no"]},
+    ]
+    whole, evolving = (
+        Survey.from_draft({**shape, **more, "name": one["id"], "questions": [one]}, now=now)
+        for one, more in zip(drafts, ({}, {"longitudinal": rule}), strict=True)
+    )
+    with Analyst(service.address, service.admin) as admin:
+        admin.publish(whole)
+        admin.publish(evolving)
+    columns = {"smoke": np.array(["yes", "no", "no"]), "age": [1, 2, 3]}
+    assert [one.answers["you"]["age"] for one in send_crowd(service.address, whole, {"you": columns})] == [1, 2, 3]
+    with pytest.raises(CrowdError, match="different lengths"):
+        send_crowd(service.address, whole, {"you": columns | {"age": [1]}})
+    send_crowd(service.address, evolving, {"ill": ["yes"] * 60})
+    with Analyst(service.address, service.analyst) as analyst:
+        found = evolving["ill"].protocol.estimate(analyst.tally(evolving)["ill"])
+    assert np.isnan(found.frequencies[0]).tolist() == [False, True, True, True]
 
 
 def surveys_people() -> dict[str, list[object]]:

@@ -11,7 +11,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +21,10 @@ import msgspec
 from deniable.collect import wire
 from deniable.collect.http import Transport, Unreachable
 from deniable.errors import DeniableError
+from deniable.protocols import Evolving, Protocol
 from deniable.randomness import Bits, Tied, source_of
 from deniable.surveys import Survey
+from deniable.surveys.tables import chosen_columns, table_columns
 
 TRIES = 20
 
@@ -42,20 +44,21 @@ class Sent:
 def send_crowd(
     server: str,
     survey: Survey,
-    people: Mapping[str, Sequence[Any]],
+    people: Any,
     bits: Bits | None = None,
     connections: int = 32,
     progress: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.time,
 ) -> list[Sent]:
-    """Everybody answers; `people` has one column of answers per question. Returns what left, in the order of the table.
+    """Everybody answers; `people` is a table as `Survey.privatize` takes it. Returns what left, in its order.
 
     Raises CrowdError if the survey is not open, or if the service rejects a submission or cannot be reached.
     """
     epoch, path = _epoch(survey, clock()), f"/v1/surveys/{survey.fingerprint}/reports"
-    columns = [people[question.id] for question in survey]
+    number = epoch - survey.terms.first + 1 if survey.terms is not None else 1
     ids = [question.id for question in survey]
-    rows = [dict(zip(ids, row, strict=True)) for row in zip(*columns, strict=True)]
+    domains = {question.id: question.protocol.domain for question in survey}
+    rows = _rows(table_columns(people, chosen_columns(ids, None), domains))
     lock = threading.Lock()
     done = 0
 
@@ -63,7 +66,7 @@ def send_crowd(
         id, raw = secrets.token_bytes(wire.ID_BYTES), b""
         for question in survey:
             own = Tied(source_of(bits), wire.public_number(survey.fingerprint, question.id, id))
-            raw += question.protocol.report(answers[question.id], own)
+            raw += _report(question.protocol, answers[question.id], number, own)
         return Sent(answers, wire.encode(epoch, id, raw, survey.report_bytes))
 
     def deliver(part: list[Sent]) -> None:
@@ -83,6 +86,21 @@ def send_crowd(
         for _ in pool.map(deliver, [order[i::connections] for i in range(connections)]):
             pass
     return crowd
+
+
+def _report(protocol: Protocol, answer: Any, number: int, bits: Bits) -> bytes:
+    """The first report of a new device, in the epoch of this number."""
+    if isinstance(protocol, Evolving):
+        return protocol.step(protocol.begin(bits), answer, number, bits)[1]
+    return protocol.report(answer, bits)
+
+
+def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One dictionary per person; a record in columns of its own is one of these, too."""
+    each = [_rows(column) if isinstance(column, Mapping) else list(column) for column in columns.values()]
+    if len({len(column) for column in each}) > 1:
+        raise CrowdError("the columns of the table have different lengths")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*each, strict=True)]
 
 
 def _epoch(survey: Survey, now: float) -> int:
