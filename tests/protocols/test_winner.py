@@ -58,6 +58,7 @@ def test_a_clear_winner_is_certain_and_a_tie_is_not(kind):
     assert clear.runner_up == "green"
     assert clear.certain
     assert clear.margin == pytest.approx(11 / 30, abs=5 * clear.error)
+    assert "posterior probability over 99.9%" in str(clear)  # never 100%
     tie = estimate(kind(labels, 1), [10_000, 10_000, 10_000], seed=3).winner()
     assert not tie.certain
     assert "not enough for 95%" in str(tie)

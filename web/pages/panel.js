@@ -291,7 +291,9 @@ export class QuestionPanel {
     const { winner } = this.#raw;
     if (!winner) return null;
     const { margin, error, posterior, level, certain } = winner;
-    const sure = `with a probability of ${percent(posterior, posterior > 0.999 ? 2 : 1)} at least${certain ? "" : `, which is not enough for ${percent(level, 0)}`}`;
+    // A lower bound is never rounded up, and nothing is certain.
+    const least = posterior < 0.999 ? percent(Math.floor(1000 * posterior) / 1000) : percent(0.999);
+    const sure = `with a probability of ${least} at least${certain ? "" : `, which is not enough for ${percent(level, 0)}`}`;
     return h("p", { class: "winner" }, "Most common: ", h("b", {}, label(winner.label)), `, ${points(margin, 2)} ahead of ${label(winner.runner_up)} (standard error ${points(error, 2)}), ${sure}.`);
   }
 

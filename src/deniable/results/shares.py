@@ -438,7 +438,9 @@ class Winner:
     def __str__(self) -> str:
         lead = f"{100 * self.margin:.2f} points ahead of {text(self.runner_up)} (standard error {100 * self.error:.2f})"
         verdict = "" if self.certain else f"; not enough for {self.level:.0%}"
-        sure = f"the most common with posterior probability {self.posterior:.1%}"
+        # A lower bound is never rounded up, and nothing is certain.
+        least = f"{math.floor(1000 * self.posterior) / 1000:.1%}" if self.posterior < 0.999 else "over 99.9%"
+        sure = f"the most common with posterior probability {least}"
         whom = "" if self.population else ", among those who answered"
         return f"{text(self.label)}, {lead}, {sure}{verdict}{whom}"
 
