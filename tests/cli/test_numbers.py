@@ -117,6 +117,10 @@ def test_ranges_from_draft_to_estimate(run, folder):
     rows = [f"{hour:.2f},{years},{hour:.2f},yes" for hour, years in zip(folder, ages, strict=True)]
     Path("answers.csv").write_text("\n".join(["hours,age,week,nap", *rows]) + "\n", encoding="utf-8")
     run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    tested = run("test", "survey.json", "reports.parquet", "--question", "age", "--mean", "39.5", "--json").json
+    assert tested["questions"][0]["test"]["p_value"] > 0.001
+    refused = run("test", "survey.json", "reports.parquet", "--question", "nap", "--mean", "3", code=2)
+    assert "test its shares" in refused.err
     asked = ["--range", "35..44", "--range", "6..7.5"]
     found = run("estimate", "survey.json", "reports.parquet", *asked, "--level", "0.999999", "--json").json["questions"]
     assert [one["kind"] for one in found] == ["ranges", "ranges", "distribution", "shares"]

@@ -145,6 +145,38 @@ def test_means_and_distributions_are_tested_too() -> None:
     assert young.test(lambda x: total[x.astype(int)]).p_value == pytest.approx(young.test(law).p_value)
 
 
+def test_the_mean_of_a_distribution_is_tested_by_its_intervals() -> None:
+    numbers = np.arange(2000) % 12
+    for protocol in (dn.Window(dn.Integers(0, 20), 2, read="distribution"), dn.Ranges(dn.Integers(0, 20), 2)):
+        found = protocol.estimate(protocol.tally(protocol.privatize(numbers, dn.Simulation(1))))
+        for level in (0.5, 0.95):
+            low, high = found.mean.interval(level)
+            assert found.test(high).p_value == pytest.approx(1 - level, abs=1e-6)
+            assert found.test(low).p_value == pytest.approx(1 - level, abs=1e-6)
+        assert found.test(5.5).p_value > 0.01 > found.test(8).p_value
+        with pytest.raises(dn.errors.NumberError, match="against a number"):
+            found.test(math.nan)
+        assert protocol.estimate(protocol.empty()).test(3).p_value == 1
+
+
+def test_shares_that_need_not_add_up_are_tested_one_by_one_and_in_part() -> None:
+    """Of sets and of texts, what is left out is not tested."""
+    sets = dn.ItemSets(dn.Sets(["x", "y", "z"], at_most=2), 3)
+    found = sets.estimate(sets.tally(sets.privatize([["x", "y"], ["x"]] * 500, dn.Simulation(1))))
+    assert found.test({"x": 1.0, "y": 0.5}).p_value > 0.001 > found.test({"x": 0.5}).p_value
+    assert "smallest of 2" in found.test({"x": 1.0, "y": 0.5}).method
+    with pytest.raises(dn.errors.NumberError, match="between 0 and 1"):
+        found.test({"x": 1.5})
+    texts = dn.CMS(dn.Strings(), 4)
+    heard = texts.estimate(
+        texts.tally(texts.privatize(["tea"] * 300 + ["milk"] * 700, dn.Simulation(1))), ["tea", "rye"]
+    )
+    assert heard.test({"tea": 0.3}).p_value > 0.001 > heard.test({"tea": 0.9, "rye": 0}).p_value
+    shares = GRR(["a", "b"], 1)
+    with pytest.raises(dn.errors.NumberError, match="by answer or in order"):
+        shares.estimate(shares.tally(shares.privatize(["a"] * 9, dn.Simulation(1)))).test(3)
+
+
 def test_repeated_reports_weaken_a_test() -> None:
     coin = GRR(["yes", "no"], 1)
     once = coin.estimate(dn.Tally(coin.fingerprint, 2000, [1060, 940]))

@@ -195,6 +195,11 @@ def read_adjacency(source: str, channel: Channel) -> Adjacency:
 
 def read_vector(source: str, names: Names, what: str) -> list[Fraction]:
     """One number per label. In a list with labels, a label that is left out counts as zero."""
+    return [one or Fraction(0) for one in read_some(source, names, what)]
+
+
+def read_some(source: str, names: Names, what: str) -> list[Fraction | None]:
+    """One number per label; in a list with labels, None for one that is left out."""
     if source == STDIN or os.path.lexists(source):
         content, where = read_text(source), named(source)
         if not is_json(content):
@@ -210,7 +215,9 @@ def read_vector(source: str, names: Names, what: str) -> list[Fraction]:
     return _in_order(pieces, names, what)
 
 
-def _vector_from_rows(rows: Sequence[tuple[int, list[str]]], names: Names, what: str, where: str) -> list[Fraction]:
+def _vector_from_rows(
+    rows: Sequence[tuple[int, list[str]]], names: Names, what: str, where: str
+) -> list[Fraction | None]:
     only = rows[0][1]
     if len(rows) == 1 and len(only) == len(names.labels) and all(map(is_number, only)):
         return _in_order(only, names, what)
@@ -225,20 +232,20 @@ def _vector_from_rows(rows: Sequence[tuple[int, list[str]]], names: Names, what:
     return _by_label([(row[0], row[1]) for _, row in body], names, what)
 
 
-def _in_order(values: Sequence[Any], names: Names, what: str) -> list[Fraction]:
+def _in_order(values: Sequence[Any], names: Names, what: str) -> list[Fraction | None]:
     if len(values) != len(names.labels):
         raise ShapeError(f"{len(values)} numbers are given as {what}, but there are {len(names.labels)} {names.what}s")
     return [exact.fraction(value, f"entry {i} of the {what}") for i, value in enumerate(values)]
 
 
-def _by_label(pairs: Sequence[tuple[str, Any]], names: Names, what: str) -> list[Fraction]:
+def _by_label(pairs: Sequence[tuple[str, Any]], names: Names, what: str) -> list[Fraction | None]:
     found: dict[int, Fraction] = {}
     for written, value in pairs:
         place = names.place(written)
         if place in found:
             raise LabelError(f"{written.strip()!r} stands twice in the {what}: add the two up, or drop one")
         found[place] = exact.fraction(value, f"the number of {written.strip()!r} in the {what}")
-    return [found.get(place, Fraction(0)) for place in range(len(names.labels))]
+    return [found.get(place) for place in range(len(names.labels))]
 
 
 # -- laws --------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 from fractions import Fraction
 from typing import Annotated, Any
@@ -32,13 +33,13 @@ from deniable.cli.options import (
     read_text,
 )
 from deniable.cli.output import examples, shown
-from deniable.cli.read_channels import Names, read_channel, read_laws, read_vector
+from deniable.cli.read_channels import Names, read_channel, read_laws, read_some, read_vector
 from deniable.design import Certificate
 from deniable.design.base import FORMAT
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import Label
 from deniable.protocols import Table, Tally
-from deniable.results import Estimate, Mean, Result, SignificanceTest, Strata, compare
+from deniable.results import Distribution, Estimate, Mean, Result, SignificanceTest, Strata, compare
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import ONCE, SAME_DEVICES, Repeats, find, part_id
 
@@ -109,12 +110,14 @@ def decide_between(
         str | None,
         typer.Option(
             metavar="SHARES",
-            help="Test whether the shares of the answers are these: yes=0.25,no=0.75 (answers left out: none).",
+            help="Test whether the shares of the answers are these: yes=0.25,no=0.75. Answers left out: none; where "
+            "several may be given, or any text, they are not tested.",
             show_default=False,
         ),
     ] = None,
     mean: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="Test whether the mean is this one.", show_default=False)
+        float | None,
+        typer.Option(metavar="NUMBER", help="Test whether the mean of a number is this one.", show_default=False),
     ] = None,
     against: Annotated[
         list[str] | None,
@@ -275,12 +278,16 @@ def _of_reports(
 # -- given shares, a mean, other groups ---------------------------------------------------------------------
 
 
-def _parts(target: Target, total: SurveyTally | Tally, repeats: Repeats) -> dict[str, Result]:
-    """The results of the questions that can be read without further help, by question and part."""
+def _parts(
+    target: Target, total: SurveyTally | Tally, repeats: Repeats, question: str | None = None
+) -> dict[str, Result]:
+    """The results of the questions that can be read without further help, by question and part; or of one of them."""
     tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
     found: dict[str, Result] = {}
-    for id, (_, protocol) in questions(target).items():
-        if not protocol.needs_candidates:
+    known = questions(target)
+    only = None if question is None else question.partition(".")[0]
+    for id, (_, protocol) in known.items():
+        if not protocol.needs_candidates and (only not in known or id == only):
             whole = find(protocol, tallies[id], repeats=repeats)
             found |= {part_id(id, part): one.result for part, one in whole.parts.items()}
     return found
@@ -296,12 +303,12 @@ def _tested(
     question: str | None,
     few: bool,
 ) -> dict[str, SignificanceTest]:
-    own = _parts(target, total, repeats)
+    own = _parts(target, total, repeats, question)
     if question is not None and question not in own:
         raise LabelError(f"there is no question {question!r}; there are {', '.join(own)}")
-    groups = [own, *(_parts(target, one, ONCE) for one in others)]
+    groups = [own, *(_parts(target, one, ONCE, question) for one in others)]
     given = shares is not None or mean is not None
-    fits = [id for id, one in own.items() if isinstance(one, Mean if shares is None else Estimate)]
+    fits = [id for id, one in own.items() if isinstance(one, Mean | Distribution if shares is None else Estimate)]
     asked = [question] if question is not None else fits if given else list(own)
     if given and len(asked) != 1:
         raise SpecError(f"say with --question which one is tested: {', '.join(asked) or 'there is none of this kind'}")
@@ -312,10 +319,16 @@ def _tested(
             continue
         if shares is not None:
             if not isinstance(each[0], Estimate):
-                raise SpecError(f"question {id!r} is not about shares: test its mean with --mean")
+                raise SpecError(f"question {id!r} is not about shares of answers: --mean tests the mean of a number")
             known = Names.of(tuple(each[0].labels), "answer")
-            found[id] = each[0].test([float(one) for one in read_vector(shares, known, "shares")])
+            left_out = 0.0 if each[0].is_whole else math.nan
+            written = read_some(shares, known, "shares")
+            found[id] = each[0].test([left_out if one is None else float(one) for one in written])
         elif mean is not None:
+            if not isinstance(each[0], Mean | Distribution):
+                raise SpecError(
+                    f"question {id!r} is not about a number whose mean is read: test its shares with --shares"
+                )
             found[id] = each[0].test(mean)
         else:
             found[id] = compare(*each)

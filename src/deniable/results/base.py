@@ -365,11 +365,11 @@ class Result(ABC):
         found = raw.measured()
         if found is not None:
             return fit(found, wanted)
-        rows = raw.table()
-        return smallest(FIT_TEST, (rows.value - wanted) / rows.stderr, (int(self.n),))
+        rows, known = raw.table(), ~np.isnan(wanted)
+        return smallest(FIT_TEST, ((rows.value - wanted) / rows.stderr)[known], (int(self.n),))
 
     def as_given(self, given: Any) -> Floats:
-        """Figures to test against, in the order of the table."""
+        """Figures to test against, in the order of the table; NaN for one that is not tested."""
         raise MismatchError(f"there is no test of fit for {self.kind}: test one of its parts")
 
     def __sub__(self, other: Result) -> Difference:

@@ -28,7 +28,8 @@ import numpy as np
 from deniable._extras import require
 from deniable.errors import MismatchError, NumberError, ShapeError
 from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Floats, Result, Rows, number, quantile
-from deniable.results.significance import Measured, compare
+from deniable.results.significance import FIT as FIT_TEST
+from deniable.results.significance import Measured, SignificanceTest, compare, nothing
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MEDIAN = "median"
@@ -106,6 +107,18 @@ class Figure(float):
         """A confidence interval; about the population, or with `population=False` about those who answered."""
         ends: tuple[float, float] = self._interval(level, population)  # type: ignore[attr-defined]
         return ends
+
+    def p_value(self, given: float) -> float:
+        """One minus the confidence level of the shortest interval that holds the given number."""
+        outside, inside = 0.0, 1.0
+        for _ in range(40):
+            level = (outside + inside) / 2
+            low, high = self.interval(level)
+            if low <= given <= high:
+                inside = level
+            else:
+                outside = level
+        return 1 - outside
 
 
 class _Ramps(NamedTuple):
@@ -571,6 +584,22 @@ class Distribution(Result):
         if len(each) < len(groups) or not all(alike):
             raise MismatchError("these estimates are about different answers")
         return min((one.edges for one in each), key=len)
+
+    def test(self, given: Any) -> SignificanceTest:
+        """Whether the numbers have this law (shares of the `points`, or a cumulative function), or this mean.
+
+        A mean is tested by the intervals of the mean, which hold whatever the distribution is.
+        """
+        if isinstance(given, bool) or not isinstance(given, int | float | Fraction):
+            return super().test(given)
+        if not math.isfinite(given):
+            raise NumberError(f"a mean is tested against a number, not {given!r}")
+        if not self.n:
+            return nothing(FIT_TEST, (0,))
+        p = self.mean.p_value(float(given))
+        return SignificanceTest(
+            FIT_TEST, p, quantile(1 - p) ** 2 if p < 1 else 0.0, 1, (int(self.n),), "interval of the mean"
+        )
 
     def as_given(self, given: Any) -> Floats:
         """Shares of the `points`, or a function that gives the share of the numbers up to each of some numbers."""

@@ -33,6 +33,7 @@ class ItemShares(Estimate):
     """Estimated shares of items, with those of set sizes and of sets of items."""
 
     kind: ClassVar[str] = "items"
+    is_whole: ClassVar[bool] = False
 
     sizes: Estimate | None = None
     """How many people have each number of items."""
@@ -107,6 +108,7 @@ class TopShares(Estimate):
     """The figures with the largest estimates, the largest first; intervals allow for the choice."""
 
     kind: ClassVar[str] = "items"
+    is_whole: ClassVar[bool] = False
 
     cut: float = -math.inf
     """The largest estimated share that was left out."""
@@ -166,6 +168,7 @@ class TogetherShares(Estimate):
     """Estimated shares of the people who have all items of a set, for candidate sets of two items and more."""
 
     kind: ClassVar[str] = "together"
+    is_whole: ClassVar[bool] = False
 
     sets: Sequence[tuple[Label, ...]] = ()
     """The items of each candidate."""

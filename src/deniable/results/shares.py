@@ -26,7 +26,7 @@ Error        of a difference of two shares. Reports that always support equally 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -151,6 +151,8 @@ class Estimate(Result):
 
     kind: ClassVar[str] = "shares"
     heading: ClassVar[str] = "share"
+    is_whole: ClassVar[bool] = True
+    """Whether the shares of a population add up to one; otherwise a test may be about some of them."""
 
     labels: Sequence[Label]
     n: int
@@ -289,7 +291,7 @@ class Estimate(Result):
         if self.fit is not None:
             return self.fit.unbiased.measured()
         law = self.law
-        if law is None or not 2 <= len(self.labels) <= MOST_TOGETHER:
+        if law is None or not self.is_whole or not 2 <= len(self.labels) <= MOST_TOGETHER:
             return None
 
         def spread(shares: Floats) -> Floats:
@@ -306,10 +308,16 @@ class Estimate(Result):
             strange = [label for label in given if label not in self.labels]
             if strange:
                 raise LabelError(f"{text(strange[0])} is not one of the {len(self.labels)} answers")
-            given = [given.get(label, 0.0) for label in self.labels]
+            given = [given.get(label, 0.0 if self.is_whole else math.nan) for label in self.labels]
+        if not isinstance(given, Iterable):
+            raise NumberError(f"shares are tested against shares, by answer or in order, not against {given!r}")
         shares = np.asarray([float(one) for one in given])
         if shares.shape != (len(self.labels),):
             raise ShapeError(f"give a share for each of the {len(self.labels)} answers, not {shares.size}")
+        if not self.is_whole:
+            if not all(0 <= one <= 1 for one in shares[~np.isnan(shares)].tolist()):
+                raise NumberError("each share is between 0 and 1")
+            return shares
         if not (np.isfinite(shares).all() and (shares >= 0).all() and abs(shares.sum() - 1) < 1e-6):
             raise NumberError(f"shares are not negative and add up to one, not to {shares.sum():.6g}")
         given_shares: Floats = shares / shares.sum()

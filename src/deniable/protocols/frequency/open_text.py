@@ -68,6 +68,8 @@ def cohort_step(cohorts: int, cells: int, kept: bool = False) -> str:
 class TextEstimate(Estimate):
     """An estimate of listed strings, with what they leave over."""
 
+    is_whole: ClassVar[bool] = False
+
     unlisted_noise: float = 0.0
     """The standard error of `unlisted` for the respondents as they are."""
 
