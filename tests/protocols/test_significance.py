@@ -149,7 +149,7 @@ def test_the_mean_of_a_distribution_is_tested_by_its_intervals() -> None:
     numbers = np.arange(2000) % 12
     for protocol in (dn.Window(dn.Integers(0, 20), 2, read="distribution"), dn.Ranges(dn.Integers(0, 20), 2)):
         found = protocol.estimate(protocol.tally(protocol.privatize(numbers, dn.Simulation(1))))
-        for level in (0.5, 0.95):
+        for level in (0.95, 0.99):
             low, high = found.mean.interval(level)
             assert found.test(high).p_value == pytest.approx(1 - level, abs=1e-6)
             assert found.test(low).p_value == pytest.approx(1 - level, abs=1e-6)
