@@ -35,6 +35,7 @@ WAIVABLE = ("tight", "support", "unbiased", "forging")
 """The checks that a protocol may waive: none of them is about what a report gives away."""
 
 _CROWD = 10**12
+_READ = 100
 _channels: dict[tuple[type, str], Channel] = {}
 
 
@@ -135,34 +136,34 @@ def _drawn(
 ) -> bool:
     """Whether n batched reports of one answer follow a law of these rows; what is no row belongs to no law."""
     keys = _as_numbers(rows)
-    order = np.argsort(keys)
 
     def counted(reports: NDArray[np.uint8]) -> NDArray[np.int64]:
-        drawn = _as_numbers(reports)
-        found = order[np.searchsorted(keys, drawn, sorter=order).clip(max=len(keys) - 1)]
-        found[keys[found] != drawn] = len(rows)
-        return np.bincount(found, minlength=len(rows) + 1)
+        drawn = np.sort(_as_numbers(reports))
+        found = np.searchsorted(drawn, keys, "right") - np.searchsorted(drawn, keys, "left")
+        return np.append(found, len(drawn) - found.sum())
 
     return follows(map(counted, _batches(protocol, value, n)), np.append(law, 0.0), early)
 
 
 def _batches(protocol: Protocol, value: int, n: int) -> Iterator[NDArray[np.uint8]]:
-    """Reports of one answer: the first as a column, the rest encoded once, because reading answers takes time."""
-    bits = Simulation(50 + value)
-    first = min(n, 1 << 14)
+    """Reports of one answer, which is encoded once, because reading answers takes time."""
     answer = inputs(protocol)[value]
-    yield protocol.privatize([answer] * first, bits).array
     one, most = protocol.domain.encode([answer]), min(n, max(1 << 14, min(1 << 18, n // 8)))
     column = one.repeat(most) if hasattr(one, "repeat") else protocol.domain.encode([answer] * most)
-    for start in range(first, n, most):
+    read = protocol.privatize([answer] * _READ, Simulation(50)).array
+    few = protocol._many(one.repeat(_READ) if hasattr(one, "repeat") else column[:_READ], Simulation(50))
+    require(np.array_equal(read, few), "a column of answers gives other reports than the same answers encoded")
+    bits = Simulation(50 + value)
+    for start in range(0, n, most):
         yield protocol._many(column[: n - start], bits)
 
 
 def _as_numbers(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """Reports of up to eight bytes as whole numbers, which are looked up much faster than rows."""
-    padded = np.zeros((len(rows), 8), dtype=np.uint8)
+    width = next(width for width in (1, 2, 4, 8) if width >= rows.shape[1])
+    padded = np.zeros((len(rows), width), dtype=np.uint8)
     padded[:, : rows.shape[1]] = rows
-    return padded.view("<u8")[:, 0]
+    return padded.view(f"<u{width}")[:, 0]
 
 
 def check_support(protocol: Protocol) -> None:

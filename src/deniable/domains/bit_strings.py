@@ -52,6 +52,10 @@ class BitRows:
     def __len__(self) -> int:
         return len(self.which)
 
+    def repeat(self, times: int) -> BitRows:
+        """Each answer so many times."""
+        return BitRows(np.repeat(self.which, times), self.entries)
+
     def __getitem__(self, place: Any) -> Any:
         """The bytes of one answer, or some of the column."""
         if isinstance(place, slice):

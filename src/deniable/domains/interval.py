@@ -22,6 +22,8 @@ from deniable.errors import DomainError, NumberError, SpecError
 Floats = NDArray[np.float64]
 
 _LARGEST = 1 << 53
+_NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
+_TRUTHS = (bool, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,7 @@ class Interval(Domain):
     def _number(self, value: Any, place: int) -> float:
         if is_absent(value):
             raise absent(place)
-        numeric = int | float | np.integer | np.floating | Decimal | Fraction
-        if isinstance(value, bool | np.bool_) or not isinstance(value, numeric):
+        if isinstance(value, _TRUTHS) or not isinstance(value, _NUMBERS):
             raise DomainError(f"value {place}, {kind(value)}, is not a number")
         try:
             return float(value)

@@ -14,6 +14,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -121,7 +122,7 @@ class Records(Domain):
     def parts(self) -> Mapping[str, Domain]:
         return dict(self.columns)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.columns)
 
@@ -193,8 +194,7 @@ class Records(Domain):
         self._check_names(record)
 
     def _check_names(self, found: Iterable[Any]) -> None:
-        names = set(self.names)
-        if any(name not in names for name in found):
+        if any(name not in self.names for name in found):
             raise DomainError(f"a record has a column that is none of {', '.join(self.names)}")
 
     def encode_one(self, value: Any) -> tuple[Any, ...]:
