@@ -197,7 +197,10 @@ def test_the_rule(size, epsilon):
     assert found.best is found.choice.protocol
 
 
-@pytest.mark.parametrize(("size", "blocks"), [(16, 16), (16, 4), (7, 2), (9, 8)])
+@pytest.mark.parametrize(
+    ("size", "blocks"),
+    [(16, 4), (7, 2), *(pytest.param(*given, marks=pytest.mark.slow) for given in ((16, 16), (9, 8)))],
+)
 def test_the_average_case_of_hadamard_response(size, blocks):
     # 4,000 runs estimate a variance to 2.2 %, so 12 % is five of its standard errors: false alarms 1e-6.
     protocol = HadamardResponse(size, 4, blocks=blocks)

@@ -163,11 +163,11 @@ def test_texts_that_nobody_listed_are_found_and_counted(drinks: tuple[Discovery,
 
 
 def test_nothing_common_gives_an_empty_list() -> None:
-    """In 20 collections one value is expected at most, by e^-ACCEPT each; more than 6 come once in 10,000 times."""
+    """In 8 collections 0.4 values are expected at most, by e^-ACCEPT each; more than 4 come once in 15,000 times."""
     protocol = Discovery(BitStrings(24), 3, people=5_000, memory=100_000)
-    lists = [found_among(protocol, {}, 5_000, seed).values for seed in range(20)]
+    lists = [found_among(protocol, {}, 5_000, seed).values for seed in range(8)]
     assert ACCEPT >= 2.99
-    assert sum(map(len, lists)) <= 6
+    assert sum(map(len, lists)) <= 4
     assert found_among(protocol, {}, 5_000, 100).verdict.startswith("nothing was found")
 
 

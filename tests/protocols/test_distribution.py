@@ -362,9 +362,9 @@ def covered(
 
 
 def test_intervals_hold_in_a_few_collections() -> None:
-    """Twelve collections, each figure missed at most three times: 0.0022 per figure if all hold at exactly 95 %."""
-    share, width = covered("bimodal", "1", 12, 20_000, 128)
-    assert min(share.values()) >= 0.75
+    """Six collections, each figure missed at most twice: 0.0022 per figure if all hold at exactly 95 %."""
+    share, width = covered("bimodal", "1", 6, 20_000, 128)
+    assert min(share.values()) > 0.6
     assert max(width.values()) < 0.5
 
 

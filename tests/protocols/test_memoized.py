@@ -377,7 +377,7 @@ def test_noise_that_two_epochs_share_is_that_of_the_state(protocol: Any) -> None
     assert protocol.floor(1000) ** 2 * 1000 == pytest.approx(q1 * (1 - q1) / (p1 - q1) ** 2, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", [LGRR, LSUE, LOSUE])
+@pytest.mark.parametrize("kind", [LGRR, pytest.param(LSUE, marks=pytest.mark.slow), LOSUE])
 def test_errors_over_several_epochs_are_those_of_the_same_devices(kind: Any) -> None:
     """Four epochs of 2,000 devices that keep their answers, 150 times: sums and changes spread as their errors say.
 
@@ -559,7 +559,8 @@ def test_a_mean_over_epochs_has_the_floor_of_its_states() -> None:
     for seed in range(200):
         bits = Simulation(seed)
         states = hours.permanents(numbers, bits)
-        means.append(np.mean([hours.estimate(hours.tally(hours.reports(states, bits))).value for _ in range(20)]))
+        total = sum(hours.tally(hours.reports(states, bits)) for _ in range(20))
+        means.append(hours.estimate(total).value)
     kept = hours.kept_noise
     expected = hours.noise(500) ** 2 * (kept + (1 - kept) / 20)
     assert 0.7 < np.var(means) / expected < 1.3

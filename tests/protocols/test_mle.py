@@ -172,7 +172,7 @@ def test_error_bars_have_the_size_of_the_errors():
     assert (np.sqrt(protocol.variance(1500, counts / 1500, population=False)) / 1500 > 1.12 * spread).all()
 
 
-@pytest.mark.parametrize("kind", [GRR, OUE, SubsetSelection])
+@pytest.mark.parametrize("kind", [GRR, OUE, pytest.param(SubsetSelection, marks=pytest.mark.slow)])
 def test_intervals_at_large_epsilon_with_answers_that_nobody_gives(kind):
     # 150 surveys: 0.85 is 5.6 standard deviations below 0.95, so a fair interval fails with probability 1e-8 an answer.
     for epsilon in (2, 8):

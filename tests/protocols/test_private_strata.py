@@ -97,7 +97,7 @@ def test_errors_are_those_of_the_exact_covariance_of_the_cells() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "runs"),
-    [(SMOKE, 200), *(pytest.param(one, 800, marks=pytest.mark.slow) for one in (SMOKE, SLEEP))],
+    [(SMOKE, 100), *(pytest.param(one, 800, marks=pytest.mark.slow) for one in (SMOKE, SLEEP))],
     ids=["shares", "shares in many surveys", "mean in many surveys"],
 )
 def test_intervals_hold_and_the_test_has_its_size(columns: dict[str, Any], runs: int) -> None:

@@ -165,8 +165,12 @@ def test_the_next_coefficients_are_fractions_of_the_counts_alone() -> None:
     assert np.abs(made.following(few).at).max() < 32, "noise does not lead to infinity"
 
 
-def test_errors_are_those_of_the_gradient_and_of_the_curvature() -> None:
-    """By drawing means from their normal law: at 4,000 draws a variance is within 10 percent (5 standard errors)."""
+@pytest.mark.parametrize("draws", [1_000, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_errors_are_those_of_the_gradient_and_of_the_curvature(draws: int) -> None:
+    """By drawing means from their normal law: at 4,000 draws a variance is within 11 percent (5 standard errors).
+
+    At 1,000 it is within 22 percent: without the errors of the curvature the second would be 40 percent less.
+    """
     random = np.random.default_rng(2)
     curvature, true = np.array([[1.0, 0.2], [0.2, 0.5]]), np.array([0.3, -0.7])
     places = {(0, 0): 0.0, (0, 1): 1e-4, (1, 1): 4e-4}
@@ -184,9 +188,9 @@ def test_errors_are_those_of_the_gradient_and_of_the_curvature() -> None:
         expected = solved([batch(at, False) for at in points], "linear")
         assert expected is not None
         assert np.allclose(expected.value, true)
-        found = [solved([batch(at, True) for at in points], "linear") for _ in range(4_000)]
+        found = [solved([batch(at, True) for at in points], "linear") for _ in range(draws)]
         spread = np.cov(np.array([one.value for one in found if one is not None]).T)
-        assert np.allclose(np.diag(spread), np.diag(expected.noise), rtol=0.1)
+        assert np.diag(spread) == pytest.approx(np.diag(expected.noise), rel=5 * math.sqrt(2 / draws))
 
 
 def test_too_few_reports_say_so_and_none_are_no_error() -> None:

@@ -416,8 +416,8 @@ def covered(shape: str, epsilon: str, runs: int, n: int, cells: int) -> np.ndarr
 
 
 def test_intervals_hold_in_a_few_collections() -> None:
-    """Twelve collections, each figure missed at most three times: 0.0022 per figure if all hold at exactly 95 %."""
-    assert covered("bimodal", "1", 12, 5_000, 64).min() >= 0.75
+    """Six collections, each figure missed at most twice: 0.0022 per figure if all hold at exactly 95 %."""
+    assert covered("bimodal", "1", 6, 5_000, 64).min() > 0.6
 
 
 @pytest.mark.slow

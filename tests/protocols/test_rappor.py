@@ -136,7 +136,7 @@ def decoded(run: int, candidates: list[str], method: Any = "auto", epsilon: Any 
 SMALL = {"bloom_bits": 32, "hashes": 2, "cohorts": 4}
 
 
-@pytest.mark.parametrize("listed", [8, 48])
+@pytest.mark.parametrize("listed", [8, pytest.param(48, marks=pytest.mark.slow)])
 def test_least_squares_is_unbiased_with_right_error_bars(listed: int) -> None:
     """With the whole dictionary, and when half of the people hold strings outside it.
 
@@ -266,7 +266,7 @@ def test_non_negative_counts_keep_the_unbiased_ones_behind_them() -> None:
 
 def test_not_enough_data_is_said() -> None:
     protocol = RAPPOR(Strings(), 1)
-    for seed in range(50):  # whatever the noise: 30 people at this level cannot be told from nobody
+    for seed in range(20):  # whatever the noise: 30 people at this level cannot be told from nobody
         tally = protocol.tally(protocol.privatize(["rye"] * 20 + ["sourdough"] * 10, Simulation(seed)))
         estimate = protocol.estimate(tally, BREADS)
         assert not estimate.enough.any()

@@ -108,7 +108,7 @@ def test_single_and_bulk_reports_have_one_law() -> None:
     assert ((wrong - expected) ** 2 / expected).sum() > 3 * limit
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2, 5])
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(2, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("people", ["spread", "at one end", "at both ends"])
 def test_intervals_cover_the_mean_of_the_population(epsilon: float, people: str) -> None:
     """400 runs at 95 %: fewer than 90.5 % would come once in 10,000; of half of the error about 67 % would be left."""
