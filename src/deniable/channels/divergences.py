@@ -40,6 +40,7 @@ from deniable.errors import LabelError, NumberError
 # Inside |d| < 0.1 the power series below reach rounding with this many terms.
 _NEAR = 0.1
 _TERMS = 17
+_EXP = [1 / math.factorial(k) for k in range(13, 1, -1)]
 
 
 def log_gap(d: Floats) -> Floats:
@@ -54,12 +55,16 @@ def log_gap(d: Floats) -> Floats:
 
 def exp_gap(v: Floats) -> Floats:
     """e^v - 1 - v >= 0."""
+    inside = np.abs(v) < _NEAR
     with np.errstate(all="ignore"):
-        near = np.where(np.abs(v) < _NEAR, v, 0.0)
-        series = np.ones_like(near)
-        for k in range(_TERMS, 2, -1):
-            series = 1 + near / k * series
-        return np.where(np.abs(v) < _NEAR, near**2 / 2 * series, np.expm1(v) - v)
+        far = np.asarray(np.expm1(v) - v)
+    if not inside.any():
+        return far
+    near = np.where(inside, v, 0.0)
+    series = np.full_like(near, _EXP[0])
+    for coefficient in _EXP[1:]:
+        series = series * near + coefficient
+    return np.where(inside, near**2 * series, far)
 
 
 def _entropy(d: Floats) -> Floats:

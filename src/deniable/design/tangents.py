@@ -305,16 +305,18 @@ def switches(lower: Floats, gaps: Floats, multipliers: Floats, odds: float, curv
     peak = np.clip(curve.tangent_to(np.where(lower > 0, lower, 1.0), reach), low_end, high_end)
     peak = np.where((lower == 0) & (gaps > 0), high_end, peak)
     on = rises(peak) > 0
-    ends = []
-    for end in (low_end, high_end):
-        outer, inner = np.full_like(peak, end), peak.copy()
-        reaches = rises(outer) >= 0
-        for _ in range(_HALVINGS):
-            middle = (outer + inner) / 2
-            inside = rises(middle) >= 0
-            inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
-        ends.append(np.where(reaches, end, inner))
-    return Switches(on, ends[0], ends[1])
+    ends = np.repeat(np.array([[low_end], [high_end]]), peak.size, axis=1)
+    reaches = rises(ends) >= 0
+    inner, outer = np.repeat(peak[None, :], 2, axis=0), ends
+    for _ in range(_HALVINGS):
+        middle = (outer + inner) / 2
+        between = (middle != inner) & (middle != outer)
+        inside = rises(middle) >= 0
+        inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
+        if not between.any():
+            break  # no float is left between the two
+    low, high = np.where(reaches, ends, inner)
+    return Switches(on, low, high)
 
 
 def sweep(lower: Floats, gaps: Floats, multipliers: Floats, odds: float, curve: Curve) -> Worst:
