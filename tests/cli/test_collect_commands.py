@@ -70,14 +70,14 @@ def test_from_a_draft_to_the_estimate(run, process, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "draft.json").write_text(json.dumps(DRAFT))
     (tmp_path / "answers.csv").write_text(answers(20_000))
-    made = process("survey", "new", "draft.json", "-o", "survey.json").out
+    made = run("survey", "new", "draft.json", "-o", "survey.json").out
     assert SURVEY.fingerprint in made
     assert "6 (6 realized), all questions together" in made
     done = process("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
     assert "20000 rows of 5 bytes" in done.out
     assert done.err == ""
-    process("tally", "survey.json", "reports.parquet", "-o", "tally.json")
-    estimate = process("estimate", "survey.json", "tally.json", "--json").json
+    run("tally", "survey.json", "reports.parquet", "-o", "tally.json")
+    estimate = run("estimate", "survey.json", "tally.json", "--json").json
     assert estimate == run("estimate", "survey.json", "reports.parquet", "--json").json
     smoke, age, _ = estimate["questions"]
     yes = smoke["rows"][0]
@@ -101,7 +101,7 @@ def test_streams_give_the_same_integers(run, process, folder):
     assert together == run("tally", "survey.json", "0.json", "1.json").out
     assert together == run("tally", "survey.json", "0.json", "-", stdin=reports[1]).out
     assert together == run("tally", "survey.json", "1.csv", "-", stdin=(folder / "0.json").read_text()).out
-    piped = process("privatize", "survey.json", "answers.csv", "--text", "-o", "-").out
+    piped = run("privatize", "survey.json", "answers.csv", "--text", "-o", "-").out
     assert json.loads(process("tally", "survey.json", "-", stdin=piped).out)["tallies"]["age"]["n"] == 300
 
 

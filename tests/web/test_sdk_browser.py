@@ -16,11 +16,14 @@ from deniable.protocols import GRR, OUE
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
 from deniable.surveys.terms import read_time
 from tests.web.collector import Collector, collecting
+from tests.web.pages.browser import Profile
 
 FLAGS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--in-process-gpu",
+    "--renderer-process-limit=1",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -89,9 +92,23 @@ def chromium(playwright: Any, launch: dict[str, Any]) -> Iterator[Any]:
     running.close()
 
 
+@pytest.fixture(scope="module")
+def forgetful(chromium: Any) -> Iterator[Profile]:
+    made = Profile(chromium)
+    yield made
+    made.context.close()
+
+
 @pytest.fixture
-def browser(chromium: Any) -> Iterator[Any]:
+def browser(forgetful: Profile) -> Iterator[Any]:
     """A profile without a past."""
+    yield forgetful.context
+    forgetful.forget()
+
+
+@pytest.fixture
+def new_profile(chromium: Any) -> Iterator[Any]:
+    """A profile that was never used, with every setting as it comes."""
     context = chromium.new_context()
     yield context
     context.close()
@@ -184,10 +201,14 @@ def test_a_tab_that_dies_while_sending_leaves_the_same_bytes_to_the_next(browser
 def test_the_ledger_survives_the_browser(
     playwright: Any, launch: dict[str, Any], collector: Collector, tmp_path: Path
 ) -> None:
+    """And a browser that keeps its record says so."""
     receipts = []
-    for _ in range(2):
+    for allowed in (False, True):
         browser = playwright.chromium.launch_persistent_context(tmp_path / "profile", **launch)
-        receipts.append(run(opened(browser, collector), collector))
+        tab = opened(browser, collector)
+        receipts.append(run(tab, collector))
+        if allowed:
+            check_persisted(browser, tab, collector)
         browser.close()
     assert receipts[1] | {"id": 0, "bytes": 0, "fresh": 0} == receipts[0] | {"id": 0, "bytes": 0, "fresh": 0}
     assert (receipts[1]["fresh"], receipts[1]["bytes"]) == (False, [])
@@ -256,8 +277,8 @@ def test_ten_evictions_are_ten_draws(browser: Any, collector: Collector) -> None
     assert len({body[8:24] for body in collector.bodies}) == 10
 
 
-def test_the_record_is_asked_for_before_anything_is_written(browser: Any, collector: Collector) -> None:
-    tab = opened(browser, collector)
+def test_the_record_is_asked_for_before_anything_is_written(new_profile: Any, collector: Collector) -> None:
+    tab = opened(new_profile, collector)
     assert run(tab, collector, "return client.state();") == {"optedOut": False, "remembers": False, "persisted": False}
     asked = """
         const { BrowserStore } = await import("/deniable.js");
@@ -274,18 +295,14 @@ def test_the_record_is_asked_for_before_anything_is_written(browser: Any, collec
     assert run(tab, collector, "return client.persist();") is False, "a profile that is thrown away is promised nothing"
 
 
-def test_a_browser_that_keeps_its_record_says_so(
-    playwright: Any, launch: dict[str, Any], collector: Collector, tmp_path: Path
-) -> None:
-    browser = playwright.chromium.launch_persistent_context(tmp_path / "profile", **launch)
-    tab = opened(browser, collector)
+def check_persisted(browser: Any, tab: Any, collector: Collector) -> None:
+    """The state follows what the browser promises, once it is allowed to."""
     assert run(tab, collector, "return client.state();")["persisted"] is False
     session = browser.new_cdp_session(tab)
     granted = {"permissions": ["durableStorage"], "origin": collector.page.rstrip("/")}
     session.send("Browser.grantPermissions", granted)
     assert run(tab, collector, "return client.persist();") is True
     assert run(tab, collector, "return client.state();")["persisted"] is True
-    browser.close()
 
 
 def test_a_question_that_nobody_answers_holds_nothing_up(browser: Any, collector: Collector) -> None:
@@ -413,6 +430,7 @@ def test_an_insecure_page_is_refused(browser: Any, collector: Collector) -> None
 
 
 def test_the_browser_draws_what_python_draws(browser: Any, collector: Collector) -> None:
+    """Every seventh vector: Node draws them all."""
     check = """
         const { loadProtocol, RandomBits, sha256, concat, hex } = await import("/deniable.js");
         const { cases } = await (await fetch("/test/vectors.json")).json();
@@ -428,7 +446,7 @@ def test_the_browser_draws_what_python_draws(browser: Any, collector: Collector)
         let [same, all] = [0, 0];
         for (const { spec, answers, first, words, reports, bytes } of cases) {
           const protocol = loadProtocol(spec);
-          for (let i = 0; i < words.length; i++, all++) {
+          for (let i = 0; i < words.length; i += 7, all++) {
             const report = hex(protocol.privatize(answer(answers[i % answers.length]), seeded(first + i)));
             same += report === reports.slice(2 * i * bytes, 2 * (i + 1) * bytes);
           }
@@ -436,4 +454,4 @@ def test_the_browser_draws_what_python_draws(browser: Any, collector: Collector)
         return [same, all];
     """
     same, every = run(opened(browser, collector), collector, check)
-    assert same == every >= 12_000
+    assert same == every >= 5_000

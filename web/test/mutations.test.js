@@ -35,12 +35,13 @@ for (const [right, wrong] of MUTATIONS) {
   });
 }
 
+// All vectors of it are compared in vectors.test.js.
 test("and find nothing in the SDK as it is", async () => {
-  assert.equal(differs(await import("../deniable.js")), false);
+  assert.equal(differs(await import("../deniable.js"), 60), false);
 });
 
 /** Whether a module disagrees with a vector that is given in full, or with one of the first of a case. */
-function differs(module) {
+function differs(module, most = undefined) {
   const loaded = ({ spec }) => {
     try {
       return module.loadProtocol(spec);
@@ -66,15 +67,17 @@ function differs(module) {
     return report(loaded(entry), answer(entry.answer), random) !== entry.report;
   });
   if (full) return true;
-  const cases = vectors.cases.map((entry) => [entry, loaded(entry), entry.answers.map(answer)]);
-  const wrong = ([entry, protocol, answers], i) => {
+  const protocols = new Map();
+  const wrong = (entry, i) => {
+    if (!protocols.has(entry)) protocols.set(entry, loaded(entry));
     const seed = entry.first + i;
     const random = (at) => block(seed, at >> 5).subarray(at & 31, (at & 31) + 8);
-    return report(protocol, answers[i % answers.length], random) !== entry.reports.slice(2 * i * entry.bytes, 2 * (i + 1) * entry.bytes);
+    const drawn = report(protocols.get(entry), answer(entry.answers[i % entry.answers.length]), random);
+    return drawn !== entry.reports.slice(2 * i * entry.bytes, 2 * (i + 1) * entry.bytes);
   };
   // A few vectors of every case first: most errors are found among them.
-  const some = (from, to) => cases.some((one) => one[0].words.slice(from, to).some((_, i) => wrong(one, from + i)));
-  return some(0, 20) || some(20);
+  const some = (from, to) => vectors.cases.some((entry) => entry.words.slice(from, to).some((_, i) => wrong(entry, from + i)));
+  return some(0, 20) || some(20, most);
 }
 
 const blocks = new Map();

@@ -53,7 +53,10 @@ def chromium() -> Iterator[Any]:
 
 
 class Profile:
-    """A browser profile that forgets: after `forget` it has no past, like a new one, which takes longer to make."""
+    """A browser profile that forgets: after `forget` it has no past, like a new one, which takes longer to make.
+
+    It keeps the files of the pages, whose addresses are hashes of them.
+    """
 
     def __init__(self, browser: Any) -> None:
         self.context = browser.new_context(viewport={"width": 1000, "height": 800})
@@ -80,7 +83,6 @@ class Profile:
         for origin in sorted(self._origins):
             self._session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
         self._origins.clear()
-        self._session.send("Network.clearBrowserCache")
         self.context.clear_cookies()
 
 
@@ -94,18 +96,21 @@ def eventually(tab: Any, holds: Callable[[], bool], seconds: float = 10) -> None
 
 @dataclass
 class Log:
-    """What the browser's own network log says, headers as they went out; and what the page complained of."""
+    """What the page complained of; and, if asked for, what the browser's own network log says."""
 
+    network: bool = True
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """With headers as they went out."""
     complaints: list[str] = field(default_factory=list)
 
     def watch(self, tab: Any) -> None:
-        session = tab.context.new_cdp_session(tab)
-        session.send("Network.enable")
-        session.on("Network.requestWillBeSent", self._sent)
-        session.on("Network.requestWillBeSentExtraInfo", self._headers)
         tab.on("pageerror", lambda error: self.complaints.append(str(error)))
         tab.on("console", self._console)
+        if self.network:
+            session = tab.context.new_cdp_session(tab)
+            session.send("Network.enable")
+            session.on("Network.requestWillBeSent", self._sent)
+            session.on("Network.requestWillBeSentExtraInfo", self._headers)
 
     def _entry(self, event: dict[str, Any]) -> dict[str, Any]:
         return self.requests.setdefault(event["requestId"], {"headers": {}})

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -41,13 +39,20 @@ ASKED = [
 ]
 
 
+def command(*words: str) -> dict[str, Any]:
+    done = CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
 @pytest.mark.parametrize("query", ASKED)
 def test_the_service_plans_as_the_command_does(service: Service, query: str) -> None:
     options = {name: unquote(value) for name, value in (pair.split("=") for pair in query.split("&"))}
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name != "about"]
     flags += ["--respondents"] if options.get("about") == "respondents" else []
     flags += [] if {"categories", "number", "record", "discover"} & set(options) else ["--text"]
-    wanted = json.loads(CliRunner().invoke(app, ["plan", *flags, "--json"], catch_exceptions=False).stdout)
+    wanted = command("plan", *flags)
     with urllib.request.urlopen(f"{service.address}/v1/plan?{query}") as reply:
         found = json.load(reply)
     assert {name: found[name] for name in wanted} == wanted
@@ -133,9 +138,7 @@ def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) 
     tab.wait_for_selector("text=--within 0.01")
     assert not tab.get_by_label("People", exact=True).is_visible()
     shown = tab.inner_text(".big b")
-    line = tab.locator(".command code").inner_text()
-    run = subprocess.run([sys.executable, "-m", *shlex.split(line), "--json"], check=True, capture_output=True)
-    assert shown == f"{json.loads(run.stdout)['n']:,} people"
+    assert shown == f"{ran(tab)['n']:,} people"
     # What is spoken is the answer, and not the whole table again.
     expect(tab.locator("p[role=status]")).to_have_text(re.compile(rf"^Use OLH\. {shown} for intervals of ± 1\.00"))
     tab.get_by_label("Intervals are about").select_option("respondents")
@@ -196,10 +199,15 @@ def test_the_page_plans_means_and_records(service: Service, open_tab: Open) -> N
     tab.wait_for_selector("[role=alert] >> text=one part per line")
 
 
+def ran(tab: Any) -> dict[str, Any]:
+    """What the command that is shown says."""
+    program, *words = shlex.split(tab.locator(".command code").inner_text())
+    assert program == "deniable"
+    return command(*words)
+
+
 def check_command(tab: Any) -> None:
-    line = tab.locator(".command code").inner_text()
-    run = subprocess.run([sys.executable, "-m", *shlex.split(line), "--json"], check=True, capture_output=True)
-    plan, shown = json.loads(run.stdout), tab.inner_text(".big b")
+    plan, shown = ran(tab), tab.inner_text(".big b")
     if plan["solved"] == "n":
         assert shown == f"{plan['n']:,} people"
     else:
