@@ -25,7 +25,7 @@ def survey(write):
 
 def test_words_and_a_table_for_every_question(run, survey):
     told = " ".join(run("risk", survey).out.split())
-    assert "Who thought an answer as likely as not becomes 73.1 % sure of it at most by one report" in told
+    assert "Who thought an answer as likely as not becomes 73.2 % sure of it at most by one report" in told
     assert "gave it one chance in ten 23.2 %" in told
     assert "right in 95.2 % after 12 fresh reports of one person" in told
     assert "1 * GRR" in told

@@ -361,6 +361,10 @@ def test_tiny_graphs_have_figures(size: int) -> None:
         assert one.to_dict()["transcript"]["relation"] == "edge"
         assert ("nothing is known" in str(one)) == (size == 0)
     assert dn.graphs.synthetic(graph, 1, bits=bits).size == size
+    assert dn.graphs.clustering(graph, 1, bits=Simulation(1)).interval() == (
+        0.0,
+        1.0,
+    )  # a coefficient, whatever is known
 
 
 def test_a_published_graph_has_about_the_density_and_degrees() -> None:

@@ -18,7 +18,19 @@ from deniable.exact import epsilon_text, fraction
 from deniable.labels import text
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey
-from deniable.surveys.risk import LEVELS, YEAR, Known, Risk, Risks, estimated, of_survey, percent, risks, to_dict
+from deniable.surveys.risk import (
+    LEVELS,
+    YEAR,
+    Known,
+    Risk,
+    Risks,
+    estimated,
+    of_survey,
+    percent,
+    percent_up,
+    risks,
+    to_dict,
+)
 
 app = new_app()
 
@@ -153,8 +165,8 @@ def _cells(row: Risk, found: Risks) -> list[str]:
     return [
         f"{row.epsilon:.4g}{' *' if row.own else ''}",
         row.protocol,
-        percent(row.sure_from_half),
-        percent(row.sure_from_tenth),
+        percent_up(row.sure_from_half),
+        percent_up(row.sure_from_tenth),
         *guesses,
         *several,
         f"{row.error:.3g}",
@@ -163,7 +175,7 @@ def _cells(row: Risk, found: Risks) -> list[str]:
 
 
 def _at_most(share: float, is_exact: bool) -> str:
-    return percent(share) if is_exact else f"<= {percent(share) if share < 0.9995 else '100 %'}"
+    return percent(share) if is_exact else f"<= {percent_up(share)}"
 
 
 def _draw(found: dict[str, Risks]) -> Any:

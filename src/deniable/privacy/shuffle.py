@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -171,12 +172,12 @@ class Shuffled:
     def words(self) -> str:
         """For people."""
         alone = f"epsilon {exact.epsilon_text(self.epsilon_0, 4)} of one report"
-        hidden = f" {self.within}" if self.within else ""
+        crowd = f"{self.n:,} honest report{'s' * (self.n > 1)}{f' {self.within}' if self.within else ''}"
         if self.epsilon > _NO_GAIN * self.epsilon_0:
-            return f"With {self.n:,} honest reports{hidden} a shuffler adds nothing: {alone} stays what it is."
+            return f"With {crowd} a shuffler adds nothing: {alone} stays what it is."
         pair = f"({rounded_up(self.epsilon)}, {float(self.delta):.3g})"
         first = "" if self.fresh else " This holds for the first epoch only: later reports can be linked with it."
-        return f"With {self.n:,} honest reports{hidden} in random order, {alone} becomes a central {pair}.{first}"
+        return f"With {crowd} in random order, {alone} becomes a central {pair}.{first}"
 
     # -- the bounds --------------------------------------------------------------------------------
 
@@ -356,10 +357,10 @@ def _up(value: Fraction) -> float:
 def rounded_up(epsilon: float) -> str:
     """An epsilon to four digits.
 
-    >>> rounded_up(0.123412)
-    '0.1235'
+    >>> rounded_up(0.123412), rounded_up(2.0), rounded_up(12345.6)
+    ('0.1235', '2', '12350')
     """
-    return exact.level_text(exact.exp_ceil(Fraction(epsilon)), digits=4)
+    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(epsilon).normalize():f}"
 
 
 def _smallest(bound: Callable[[float, int], float], delta: float, most: float) -> float:

@@ -12,6 +12,7 @@ Row        at other epsilons: what the planner would choose for the question, el
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -137,7 +138,7 @@ class Risks:
         return told
 
     def _sure(self) -> str:
-        half, tenth = percent(self.own.sure_from_half), percent(self.own.sure_from_tenth)
+        half, tenth = percent_up(self.own.sure_from_half), percent_up(self.own.sure_from_tenth)
         promised = self.protocol.guarantee
         if promised.relation == ANY:
             said = (
@@ -162,7 +163,7 @@ class Risks:
         if row.sure_from_share is not None:
             told.append(
                 f"Who knows how common each answer is gave {name} {percent(share)} before, and is "
-                f"{percent(row.sure_from_share)} sure of it at most afterwards."
+                f"{percent_up(row.sure_from_share)} sure of it at most afterwards."
             )
         if row.knowing is None:
             told.append(
@@ -178,6 +179,7 @@ class Risks:
 
     def _several(self) -> list[str]:
         row, most = self.own, "" if self.own.exact else " of all cases at most"
+        share = percent if row.exact else percent_up
         if row.year is None or row.household is None:
             return []
         relation = self.protocol.guarantee.relation
@@ -193,8 +195,8 @@ class Risks:
         what = "two equally likely answers" if relation == ANY else "two of them"
         each = "report in all epochs" if relation == STREAM else "report once"
         return [
-            f"Between {what} the best guess is right in {percent(row.year)}{most} after {how}, and in "
-            f"{percent(row.household)}{most} if {self.household:,} people of a household share the "
+            f"Between {what} the best guess is right in {share(row.year)}{most} after {how}, and in "
+            f"{share(row.household)}{most} if {self.household:,} people of a household share the "
             f"{_SECRETS.get(relation, 'answer')} and each {each}."
         ]
 
@@ -205,6 +207,20 @@ def percent(share: float) -> str:
     ('73.1 %', '> 99.9 %', '> 99.9 %')
     """
     return f"{100 * share:.1f} %" if share < 0.9995 else "> 99.9 %"
+
+
+def percent_up(share: float) -> str:
+    """What is said to be so at most is never rounded down, and has as many digits as tell it from certainty.
+
+    >>> percent_up(0.7311), percent_up(0.9999), percent_up(1.0)
+    ('73.2 %', '99.99 %', '100 %')
+    """
+    for digits in range(1, 10):
+        parts = 10 ** (2 + digits)
+        whole = math.ceil(share * parts - 1e-6)
+        if whole < parts:
+            return f"{100 * whole / parts:.{digits}f} %"
+    return "100 %"
 
 
 def risks(

@@ -62,6 +62,8 @@ class Figures(Result):
     method: str = "unbiased"
     what: str = ""
     """What a single figure is called."""
+    most: float = math.inf
+    """No such figure is larger: what is known of it before anybody has spoken."""
 
     @property
     def n(self) -> int:
@@ -95,7 +97,8 @@ class Figures(Result):
         reach = quantile(level, max(1, len(self.labels)) if simultaneous else 1) * self.errors
         known = np.isfinite(self.values)
         low = np.where(known, self.values - reach, 0.0)
-        high = np.where(known, self.values + reach, math.inf if self.n else 0.0)
+        largest = self.most if self.n or math.isfinite(self.most) else 0.0
+        high = np.where(known, self.values + reach, largest)
         return Rows(
             self.labels, self.values, self.errors, low, high, level=level, simultaneous=simultaneous, is_ordered=True
         )
@@ -384,10 +387,12 @@ def clustering(heard: Transcript) -> Figures:
     if not heard.size or wedges.value <= 2 * error:
         note = ("there are too few 2-stars to tell a coefficient from the noise",) if heard.size else ()
         unknown = np.array([math.nan])
-        return Figures([name], unknown, unknown, heard, closed.method, said=note)
+        return Figures([name], unknown, unknown, heard, closed.method, most=1.0, said=note)
     ratio = 3 * closed.value / wedges.value
     spread = (3 * closed.stderr / wedges.value) ** 2 + (ratio * error / wedges.value) ** 2
-    return replace(_one(name, ratio, spread, heard, closed.method, ""), said=("a ratio of two unbiased figures",))
+    return replace(
+        _one(name, ratio, spread, heard, closed.method, ""), most=1.0, said=("a ratio of two unbiased figures",)
+    )
 
 
 # -- from a peeling -----------------------------------------------------------------------------------
