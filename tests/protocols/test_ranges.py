@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, product
+from functools import cache
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from deniable.errors import DomainError, NumberError, SpecError
 from deniable.exact import exp_at_least
 from deniable.protocols import load
 from deniable.protocols.numeric.density import prior_of, shares_of
-from deniable.protocols.ranges.cells import FORGED_AMONG, Cuts
+from deniable.protocols.ranges.cells import FORGED_AMONG
 from deniable.protocols.ranges.fit import Seen, _fit, fitted
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.results.distribution import QUANTILES
@@ -454,20 +455,88 @@ def test_leverage_counts_reports_of_hashes_that_support_anything():
     protocol._set(levels, domain=Integers(0, 15), epsilon=Fraction(1), fanouts=(4, 4), cells=16)
     found = worst_of(protocol)
     assert (protocol.leverage, protocol.poisoning) == pytest.approx(found, rel=1e-9)
-    any_nodes = FORGED_AMONG * protocol._even(FORGED_AMONG).ranges(*np.triu_indices(17, 1)).down.max()
+    even = protocol._even(FORGED_AMONG)
+    free = replace(even, levels=tuple(level._replace(law=level.law._replace(hash_bits=None)) for level in even.levels))
+    any_nodes = FORGED_AMONG * free.ranges(*np.triu_indices(17, 1), forged=True).down.max()
     assert found[0] < 0.99 * any_nodes, "a report that supports any nodes together would do more"
 
 
-@pytest.mark.parametrize(("cells", "epsilon"), [(60, 1), (96, 1), (90, 4)])
-def test_leverage_of_many_cells_is_never_below_that_of_any_range(cells, epsilon, monkeypatch):
-    """Every range is the difference of two that begin at the first cell."""
-    exactly = Ranges(Integers(0, cells - 1), epsilon)
-    known, listed = exactly._forged, Cuts._forged.func(exactly)
-    monkeypatch.setattr("deniable.protocols.ranges.ranges._LISTED", 0)
-    limits = Cuts._forged.func(exactly)
-    for found, all_ranges, limit in zip(known, listed, limits, strict=True):
-        assert found <= all_ranges * (1 + 1e-9)
-        assert all_ranges <= limit * (1 + 1e-9) <= 2 * all_ranges
+@cache
+def sets_of(law: Law, nodes: int) -> np.ndarray:
+    """All sets of nodes that a report can support, one row each."""
+    if law.kept is not None:
+        rows = [np.isin(np.arange(nodes), chosen) for chosen in combinations(range(nodes), law.kept)]
+        return np.array(rows, dtype=float)
+    words = range(1 << (nodes - 1).bit_length())
+    signs = np.array([[(word & node).bit_count() & 1 for node in range(nodes)] for word in words])
+    matrices = combinations_with_replacement(words, law.hash_bits)
+    hashes = [signs[list(rows)].T @ (1 << np.arange(law.hash_bits)) for rows in matrices]
+    return np.unique([own == value for own in hashes for value in range(1 << law.hash_bits)], axis=0).astype(float)
+
+
+def forged_tree(fanouts: tuple[int, ...], law: Law, used: int) -> tuple[Tree, list[np.ndarray]]:
+    """A tree with levels of different worth, and how far each report of each level moves each range of the first cells:
+    by brute force, from what each node adds to each cell."""
+    sizes = [math.prod(fanouts[: place + 1]) for place in range(len(fanouts))]
+    people = np.random.default_rng(sum(fanouts) + used).integers(50, 400, len(sizes)).tolist()
+    laws = [law if law.kept is None else law._replace(kept=min(law.kept, size - 1)) for size in sizes]
+    each = zip(people, sizes, laws, strict=True)
+    levels = [Level(many, np.full(size, 1 / size), own) for many, size, own in each]
+    tree = Tree(fanouts, tuple(levels))
+    first, last = np.triu_indices(used + 1, 1)
+    moved = []
+    for level, weights in zip(levels, weights_of(tree), strict=True):
+        prefixes = np.vstack([np.zeros(level.shares.size), np.cumsum(weights, axis=0)])
+        sums = sets_of(level.law, level.shares.size) @ (prefixes[last] - prefixes[first]).T
+        moved.append(sums / (law.gap * level.people))
+    return tree, moved
+
+
+HASHED = [INDEPENDENT._replace(hash_bits=bits) for bits in (1, 2, 3)]
+KEPT = [INDEPENDENT._replace(kept=kept) for kept in (1, 2, 5)]
+FORGED = [((2, 2, 2, 2), 16), ((2, 2, 2, 2), 11), ((4, 4), 16), ((4, 4), 7), ((3, 4), 12), ((3, 4), 9), ((2, 8), 5)]
+FORGED += [((2, 3, 2), 11), ((5, 3), 13), ((8, 2), 15)]
+
+
+@pytest.mark.parametrize("law", [*HASHED, *KEPT], ids=lambda law: f"{law.hash_bits}-{law.kept}")
+def test_the_worst_report_of_the_worst_range_is_found_in_each_way(law, monkeypatch):
+    """Against all sets of nodes and all ranges, level by level, also where the last cells do not exist."""
+    for fanouts, used in FORGED:
+        tree, moved = forged_tree(fanouts, law, used)
+        for place, each in enumerate(moved):
+            raised, apart = tree.people * float(each.max()), tree.people * float(np.ptp(each, axis=0).max())
+            assert tree._most(place, used) == pytest.approx((raised, apart), rel=1e-9)
+            with monkeypatch.context() as patch:
+                for name, value in [("_MOST_PAIRED", 0), ("has_blocks", lambda *_: False)]:
+                    patch.setattr(f"deniable.protocols.ranges.tree.{name}", value)
+                    found = tree._most(place, used)
+                    assert found[0] == pytest.approx(raised, rel=1e-9), (fanouts, used, place, name)
+                    assert apart * (1 - 1e-9) <= found[1] <= (1.15 if used == math.prod(fanouts) else 2) * apart
+                for name in ("MOST_COMPARED", "_MOST_LISTED", "_MOST_PREFIXES"):
+                    patch.setattr(f"deniable.protocols.ranges.tree.{name}", 0)
+                    found = tree._most(place, used)
+                    assert raised * (1 - 1e-9) <= found[0] <= 4 * raised
+                    assert apart * (1 - 1e-9) <= found[1] <= 4 * apart
+
+
+@pytest.mark.parametrize("law", [HASHED[1], KEPT[1]], ids=["hashed", "kept"])
+def test_how_far_one_report_moves_each_range_is_exact(law, monkeypatch):
+    """Of levels of hashes with too many sets it is a bound, which is below that of any nodes."""
+    for fanouts, used in [((4, 4), 16), ((3, 4), 11)]:
+        tree, moved = forged_tree(fanouts, law, used)
+        ends = np.triu_indices(used + 1, 1)
+        found = tree.ranges(*ends, forged=True)
+        assert np.allclose(found.down, np.max([each.max(axis=0) for each in moved], axis=0))
+        assert np.allclose(found.up, np.max([-each.min(axis=0) for each in moved], axis=0))
+        if law.hash_bits:
+            bound = [level._replace(law=level.law._replace(hash_bits=None)) for level in tree.levels]
+            any_nodes = replace(tree, levels=tuple(bound)).ranges(*ends, forged=True)
+            with monkeypatch.context() as patch:
+                patch.setattr(Law.moved, "__defaults__", (None, 0))
+                limit = tree.ranges(*ends, forged=True)
+            assert (found.down <= limit.down * (1 + 1e-9)).all()
+            assert (limit.down <= any_nodes.down * (1 + 1e-9)).all()
+            assert found.down.mean() < limit.down.mean() < any_nodes.down.mean()
 
 
 def worst_of(protocol):

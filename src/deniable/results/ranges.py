@@ -46,7 +46,7 @@ class RangeEvidence(Evidence, Protocol):
     @property
     def leaves(self) -> int: ...
 
-    def ranges(self, begin: Sequence[int], end: Sequence[int]) -> Readings: ...
+    def ranges(self, begin: Sequence[int], end: Sequence[int], forged: bool) -> Readings: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +85,8 @@ class RangeShares(Distribution):
         begin, end = (np.atleast_1d(one) for one in ends)
         inner = np.ceil(begin).astype(int), np.floor(end).astype(int)
         outer = np.floor(begin).astype(int), np.ceil(end).astype(int)
-        return self.evidence.ranges(*inner), self.evidence.ranges(*outer)
+        forged = self.fakes > 0
+        return self.evidence.ranges(*inner, forged), self.evidence.ranges(*outer, forged)
 
     def _interval(
         self, value: Floats, inner: Readings, outer: Readings, z: float, population: bool

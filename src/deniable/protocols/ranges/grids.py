@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocols.ranges.tree import Level, covariance_of, thinned
+from deniable.protocols.ranges.tree import MOST_COMPARED, Level, covariance_of, thinned
 from deniable.results import Floats
 from deniable.results.distribution import Readings
 
@@ -354,10 +354,8 @@ class Grids:
             everything += covariance_of(level, square, spread, total**2, 2 * total * mean, mean**2)
             size = np.abs(weights).sum(axis=1)
             most = np.maximum(most, size / (level.law.gap * max(1, level.people)))
-            ends_of = weights.min(axis=1), weights.max(axis=1)
-            moved = np.maximum(
-                moved, level.law.moved(total, size, weights @ shares, ends_of, weights) / max(1, level.people)
-            )
+            one = level.law.moved(weights, weights @ shares, sets=MOST_COMPARED / len(ends))
+            moved = np.maximum(moved, one / max(1, level.people))
         return np.stack([value, everything, most, *moved])
 
 

@@ -53,8 +53,6 @@ _PEOPLE = 100_000
 """For whom fan-outs are chosen; the choice hardly depends on it."""
 _SAMPLE = 16
 """Ranges over which the typical error is averaged."""
-_LISTED, _MOST_PREFIXES = 1 << 8, 1 << 16
-"""Cells up to which the leverage of all ranges is computed, and of all those that begin at the first cell."""
 _ALIKE = 1.02
 """Errors of fan-outs this close, in variance, count as equal: then the fewest levels win."""
 
@@ -236,17 +234,7 @@ class Ranges(Cuts):
 
     @cached_property
     def _forged(self) -> tuple[float, float]:
-        exactly = self._even(FORGED_AMONG * len(self.groups)).most_moved(self.cells)
-        return super()._forged if exactly is None else exactly
-
-    def _moves(self, n: int) -> list[tuple[int, Floats, Floats]]:
-        """Of all ranges of few cells; else of those from the first cell on: each other one is the difference of two."""
-        if self.cells <= _LISTED:
-            found = self._even(n).ranges(*np.triu_indices(self.cells + 1, 1))
-            return [(1, found.down, found.up)]
-        ends = np.unique(np.linspace(1, self.cells, min(self.cells, _MOST_PREFIXES)).astype(np.int64))
-        found = self._even(n).ranges(np.zeros_like(ends), ends)
-        return [(2, found.down, found.up)]
+        return self._even(FORGED_AMONG * len(self.groups)).most_moved(self.cells)
 
     serves: ClassVar[tuple[str, ...]] = ("distribution",)
 

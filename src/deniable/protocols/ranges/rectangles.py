@@ -36,7 +36,7 @@ from deniable.domains import Domain, Integers, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.protocols.base import Protocol
-from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of, part_of_many
+from deniable.protocols.ranges.cells import FORGED_AMONG, Cells, Cuts, best_protocol, law_of, part_of_many
 from deniable.protocols.ranges.grids import EvenGrids, Grids, Layout
 from deniable.protocols.ranges.tree import Level
 from deniable.protocols.tally import Tally
@@ -257,11 +257,18 @@ class Rectangles(Cuts):
         sampling = 0.0 if population else first * second * (1 - first * second) / max(1, n)
         return math.sqrt(max(variance - sampling, variance * 1e-3))
 
-    def _moves(self, n: int) -> list[tuple[int, Floats, Floats]]:
+    @cached_property
+    def _forged(self) -> tuple[float, float]:
         """Of all rectangles where they can be listed; else of those in one corner: each other one is made of four."""
-        grids, listed = EvenGrids(self.layout, self._evenly(n)), self.layout.rectangles
-        known = [(1, listed)] if listed is not None else self.layout.corners
-        return [(terms, *grids.moves(ends)) for terms, ends in known]
+        among = FORGED_AMONG * len(self.groups)
+        grids, listed = EvenGrids(self.layout, self._evenly(among)), self.layout.rectangles
+        raised, apart = 0.0, 0.0
+        for terms, ends in [(1, listed)] if listed is not None else self.layout.corners:
+            down, up = grids.moves(ends)
+            most, least = (float(one.max()) for one in (down, up))
+            raised = max(raised, among * (most if terms == 1 else terms / 2 * (most + least)))
+            apart = max(apart, among * terms * float((down + up).max()))
+        return raised, apart
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact rectangles are, and which ones."""

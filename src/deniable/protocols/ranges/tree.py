@@ -8,7 +8,8 @@ Down       u = z + (the parent's u - all siblings' z) / fanout, from a root of 1
 Positive   of levels with up to 2^9 nodes by a fit (`fit.py`); from there on down, the children's u become the
            nearest shares that are not negative and add up to the parent
 Range      cells [a, b) add up to a linear function of all y. Its weights differ within the families on the way to a and
-           to b alone: O(fanout x levels) per range, whatever the number of cells
+           to b alone: O(levels) different ones per level, whatever the number of cells
+Forged     how far one report can move a range, and any of them: from what it can support (`forged.py`)
 Error      of one report of level l with weights w over its nodes, given the answer x, with T the sum of w and Q of w^2:
              (own w_x^2 + other (Q - w_x^2) + pair ((T - w_x)^2 - (Q - w_x^2)) + mixed 2 w_x (T - w_x)) / gap^2
            averaged over the answers it needs only the sums of w f and w^2 f, with f the shares of the nodes. Sampling
@@ -18,15 +19,28 @@ Error      of one report of level l with weights w over its nodes, given the ans
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocols.ranges.fit import Seen, fitted
+from deniable.protocols.ranges.forged import (
+    affine_sums,
+    any_nodes,
+    block_climb,
+    climbed,
+    extremes,
+    has_blocks,
+    heaviest,
+    one_node,
+    set_count,
+    walsh,
+)
 from deniable.results import Floats
 from deniable.results.distribution import Readings
 
@@ -36,10 +50,15 @@ UNHEARD = 1e12
 
 MOST_FITTED = 1 << 9
 """Nodes of a level, up to which it is fitted."""
-_SEARCHED, _MOST_BITS = 1 << 24, 8
-"""Sums up to which all reports are compared, and bits of nodes up to which."""
-_AT_ONCE = 1 << 16
-"""Ranges times fan-out that are worked on at once."""
+_MOST_SETS, MOST_COMPARED = 1 << 14, 1 << 25
+"""Sets of nodes that are compared for one range, and sums over sets that are compared at once."""
+_MOST_PAIRED, _MOST_LISTED, _MOST_PREFIXES = 1 << 6, 300_000, 1 << 16
+"""Nodes of a level up to which each range is compared with each set; ranges up to which all are listed; and nodes up to
+which those from the first cell on are."""
+_MOST_DENSE, _MOST_WEIGHTS = 1 << 12, 1 << 21
+"""Nodes of a level up to which their weights are transformed, and weights of nodes in all prefixes up to which."""
+_AT_ONCE, _FORGED_AT_ONCE = 1 << 13, 1 << 8
+"""Ranges that are worked on at once."""
 
 
 class Law(NamedTuple):
@@ -63,117 +82,43 @@ class Law(NamedTuple):
     hash_bits: int | None = None
     """Of linear hashing: a report supports the nodes that up to so many parities of their numbers choose."""
 
-    def compared(self, rows: int, nodes: int) -> float:
-        """How many sums `supported` compares, for so many rows of weights of so many nodes."""
-        if self.kept is not None:
-            return rows * nodes
-        bits = max(1, (nodes - 1).bit_length())
-        if self.hash_bits is None or bits > _MOST_BITS:
-            return math.inf
-        return rows * sum(space_count(bits, size) << size for size in range(1, min(self.hash_bits, bits) + 1))
+    def is_compared(self, nodes: int, sets: float) -> bool:
+        """Whether a report of hashes can support so many sets of so many nodes at most."""
+        return self.hash_bits is not None and set_count(nodes, self.hash_bits) <= sets
 
-    def is_searched(self, rows: int, nodes: int) -> bool:
-        """Whether all reports are compared."""
-        return self.compared(rows, nodes) <= _SEARCHED
-
-    def supported(self, weights: Floats) -> Floats:
+    def supported(self, weights: Floats, nodes: Floats | None = None, sets: float = _MOST_SETS) -> Floats:
         """The largest and the smallest sum of weights that one report supports, one row of weights each.
 
-        Exact: of nodes that are always so many, the heaviest and the lightest; of linear hashing, over all sets that
-        parities choose (`affine_sums`). A forger chooses its parities freely, and they may depend on each other.
-        """
-        if self.kept is None:
-            assert self.hash_bits is not None
-            return affine_sums(weights, self.hash_bits)
-        ordered = np.sort(weights, axis=1)
-        return np.stack([ordered[:, -self.kept :].sum(axis=1), ordered[:, : self.kept].sum(axis=1)])
+        nodes  how many nodes have each weight; else one
+        sets   of linear hashing: up to so many, all are compared
 
-    def moved(
-        self, total: Floats, size: Floats, mean: Floats, ends: tuple[Floats, Floats], weights: Floats | None = None
-    ) -> Floats:
-        """How far one report can lower and raise a weighted sum of shares.
-
-        Of the weights: the sum, the sum of their sizes, that with the shares, the smallest and the largest. Exact where
-        a report supports one node, and with the `weights` themselves where all reports can be compared; else at most so
-        far.
+        Exact for a fixed number of nodes, and where all sets are compared. Else a bound: the sum over an affine set is
+        a mean of signed values of the Walsh transform (`affine_sums`), and it is not beyond that of any nodes.
         """
-        above, below = (size + total) / 2, (size - total) / 2
-        if weights is not None and self.is_searched(*weights.shape):
-            above, below = self.supported(weights)
-            below = -below
-        elif self.kept is not None:
-            above = np.minimum(above, self.kept * np.maximum(ends[1], 0.0))
-            below = np.minimum(below, self.kept * np.maximum(-ends[0], 0.0))
-        down = (above - self.other_rate * total) / self.gap - mean
-        found: Floats = np.stack([down, (below + self.other_rate * total) / self.gap + mean])
+        if self.kept is not None:
+            many = np.ones_like(weights) if nodes is None else nodes
+            return np.stack([heaviest(weights, many, self.kept), -heaviest(-weights, many, self.kept)])
+        each = weights if nodes is None else nodes * weights
+        found: Floats = np.stack([np.maximum(each, 0.0).sum(axis=1), np.minimum(each, 0.0).sum(axis=1)])
+        if nodes is not None or self.hash_bits is None or weights.shape[1] > _MOST_DENSE:
+            return found
+        spectrum = walsh(weights)
+        if self.is_compared(weights.shape[1], sets):
+            some = [slice(start, start + _FORGED_AT_ONCE) for start in range(0, len(weights), _FORGED_AT_ONCE)]
+            return np.hstack([extremes(spectrum[rows], self.hash_bits) for rows in some])
+        total, part = spectrum[:, 0], 0.5**self.hash_bits
+        reach = (1 - part) * np.abs(spectrum[:, 1:]).max(axis=1)
+        found[0] = np.minimum(found[0], np.maximum(total, part * total + reach))
+        found[1] = np.maximum(found[1], np.minimum(total, part * total - reach))
         return found
 
-
-def affine_sums(weights: Floats, parities: int) -> Floats:
-    """Over all sets of numbers that up to so many parities of their bits choose: the largest and the smallest sum.
-
-    The sum over such a set is a mean of values of the Walsh transform, over the space that the parities span, with
-    signs: so those of all sets of one space are found by a small transform of these values.
-
-    >>> affine_sums(np.array([[1.0, -1.0, 2.0, 0.0]]), 1).tolist()
-    [[3.0], [-1.0]]
-    """
-    rows, bits = len(weights), max(1, (weights.shape[1] - 1).bit_length())
-    padded = np.zeros((rows, 1 << bits))
-    padded[:, : weights.shape[1]] = weights
-    spectrum = walsh(padded)
-    found: Floats = np.stack([spectrum[:, 0], spectrum[:, 0]])
-    for size in range(1, min(parities, bits) + 1):
-        space = subspaces(bits, size)
-        at_once = max(1, _AT_ONCE // space.size)
-        for start in range(0, rows, at_once):
-            some = slice(start, start + at_once)
-            sums = walsh(spectrum[some][:, space]) / space.shape[1]
-            found[0, some] = np.maximum(found[0, some], sums.max(axis=(1, 2)))
-            found[1, some] = np.minimum(found[1, some], sums.min(axis=(1, 2)))
-    return found
-
-
-def walsh(values: Floats) -> Floats:
-    """The Walsh-Hadamard transform along the last axis."""
-    signs = np.ones((1, 1))
-    while len(signs) < values.shape[-1]:
-        signs = np.block([[signs, signs], [signs, -signs]])
-    found: Floats = values @ signs
-    return found
-
-
-def space_count(bits: int, size: int) -> int:
-    """How many spaces of so many dimensions words of bits have.
-
-    >>> space_count(6, 2), space_count(6, 3)
-    (651, 1395)
-    """
-    count = 1
-    for place in range(size):
-        count = count * ((1 << bits - place) - 1) // ((1 << place + 1) - 1)
-    return count
-
-
-@lru_cache(maxsize=64)
-def subspaces(bits: int, size: int) -> NDArray[np.int64]:
-    """All spaces of so many dimensions of words of bits, each with its words: one row each, in the order of a basis.
-
-    >>> subspaces(2, 1).tolist(), len(subspaces(6, 2)), len(subspaces(6, 3))
-    ([[0, 1], [0, 2], [0, 3]], 651, 1395)
-    """
-    found: list[tuple[int, ...]] = [(0,)]
-    for _ in range(size):
-        longer: dict[tuple[int, ...], tuple[int, ...]] = {}
-        for words in found:
-            inside = set(words)
-            for more in range(1, 1 << bits):
-                if more not in inside:
-                    both = (*words, *(word ^ more for word in words))
-                    longer.setdefault(tuple(sorted(both)), both)
-                    inside.update(both)
-        found = list(longer.values())
-    return np.array(found, dtype=np.int64)
+    def moved(self, weights: Floats, mean: Floats, nodes: Floats | None = None, sets: float = _MOST_SETS) -> Floats:
+        """How far one report can lower and raise a weighted sum of shares, which is `mean` now: at most, and exactly so
+        far where `supported` is exact."""
+        above, below = self.supported(weights, nodes, sets)
+        total = self.other_rate * (weights if nodes is None else nodes * weights).sum(axis=1)
+        found: Floats = np.stack([(above - total) / self.gap - mean, (total - below) / self.gap + mean])
+        return found
 
 
 class Level(NamedTuple):
@@ -284,12 +229,19 @@ class Tree:
     def _known(self) -> Floats:
         return self._sums if self.at is None else np.concatenate([[0.0], np.cumsum(self.at)])
 
-    def ranges(self, begin: Sequence[int] | NDArray[np.int64], end: Sequence[int] | NDArray[np.int64]) -> Readings:
-        """The shares of the cells from each `begin` to before each `end`."""
+    def ranges(
+        self,
+        begin: Sequence[int] | NDArray[np.int64],
+        end: Sequence[int] | NDArray[np.int64],
+        forged: bool = False,
+    ) -> Readings:
+        """The shares of the cells from each `begin` to before each `end`. With `forged` also how far one report can
+        lower and raise them; else that is nan."""
         first = np.asarray(begin, dtype=np.int64)
         last = np.maximum(first, np.asarray(end, dtype=np.int64))
-        at_once = max(1, _AT_ONCE // max(self.fanouts))
-        found = [self._spread(first[i : i + at_once], last[i : i + at_once]) for i in range(0, first.size, at_once)]
+        at_once = _FORGED_AT_ONCE if forged else _AT_ONCE
+        parts = [slice(start, start + at_once) for start in range(0, first.size, at_once)]
+        found = [self._spread(first[some], last[some], forged) for some in parts]
         everything, most, down, up = np.hstack([np.zeros((4, 0)), *found])
         share = self._known[last] - self._known[first]
         people = np.clip(share * (1 - share), 0.0, None) / max(1, self.people)
@@ -299,82 +251,147 @@ class Tree:
     def thinned(self, fakes: int) -> float:
         return thinned(self.levels, fakes)
 
-    def _spread(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Floats:
-        """The variances of the shares of some ranges, and how far one report can move them.
+    def _spread(self, begin: NDArray[np.int64], end: NDArray[np.int64], forged: bool) -> Floats:
+        """The variances of the shares of some ranges, and how far one report can move, lower and raise them."""
+        everything, most = np.zeros((2, begin.size))
+        moved = np.full((2, begin.size), 0.0 if forged else np.nan)
+        for place, (weights, nodes, shares) in enumerate(self._pieces(begin, end)):
+            level, law = self.levels[place], self.levels[place].law
+            total, mean = (nodes * weights).sum(axis=1), (weights * shares).sum(axis=1)
+            square, spread = (nodes * weights**2).sum(axis=1), (weights**2 * shares).sum(axis=1)
+            everything += covariance_of(level, square, spread, total**2, 2 * total * mean, mean**2)
+            size = (nodes * np.abs(weights)).sum(axis=1)
+            most = np.maximum(most, size / (law.gap * max(1, level.people)))
+            if forged and law.hash_bits is not None and level.shares.size <= _MOST_DENSE:
+                each = self._prefixes(end, place) - self._prefixes(begin, place)
+                moved = np.maximum(moved, law.moved(each, mean) / max(1, level.people))
+            elif forged:
+                moved = np.maximum(moved, law.moved(weights, mean, nodes) / max(1, level.people))
+        return np.stack([everything, most, *moved])
 
-        As in `_levels`, for the families on the way to either end; of all other nodes only sums are kept, as their
-        weights are those of the nodes above them.
+    def _pieces(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Of each level: the weights that its nodes have in some ranges, how many nodes have each, and their shares.
+
+        As in `_levels`. On the way to either end, one node per level is cut; what lies under its siblings has the
+        weights of these siblings, of which only four are different: before the begin, behind it, before the end and
+        behind it. So few weights are known of all nodes.
         """
         ends = np.minimum(np.stack([begin, end], axis=1), self.leaves - 1)
         carried = np.zeros(ends.shape)
         part = np.repeat(((end - begin) / self.leaves)[:, None], 2, axis=1)
-        total, square, mean, spread, size = np.zeros((5, begin.size))
-        everything, most = np.zeros((2, begin.size))
-        moved, smallest, largest = np.zeros((2, begin.size)), np.zeros(begin.size), np.zeros(begin.size)
-        for place, (fanout, level) in enumerate(zip(self.fanouts, self.levels, strict=True)):
-            span, weight = self._spans[place], self.weights[place]
-            family = ends // (span * fanout)
-            nodes = family[..., None] * fanout + np.arange(fanout)
-            left = nodes * span
-            cells = np.minimum(end[:, None, None], left + span) - np.maximum(begin[:, None, None], left)
-            parts = np.maximum(0, cells) / span
-            own = (carried - part)[..., None] + parts
-            shares = self._known[left + span] - self._known[left]
-            once = np.ones(nodes.shape)
-            once[family[:, 0] == family[:, 1], 1] = 0.0
+        weights, nodes, shares = np.zeros((3, begin.size, 0))
+        for fanout, span, weight in zip(self.fanouts, self._spans, self.weights, strict=True):
             way = ends // span
-            off = once * (nodes != way[:, :1, None]) * (nodes != way[:, 1:, None])
+            first, last = way.T
+            eldest = way - way % fanout
+            one = eldest[:, 0] == eldest[:, 1]
+            lows = [eldest[:, 0], first + 1, np.where(one, last, eldest[:, 1]), last + 1]
+            highs = [first, np.where(one, last, eldest[:, 0] + fanout), last, eldest[:, 1] + fanout]
+            low = np.stack([*lows, first, last], axis=1)
+            high = np.maximum(low, np.stack([*highs, first + 1, last + (first < last)], axis=1))
+            left = way * span
+            inside = np.minimum(end[:, None], left + span) - np.maximum(begin[:, None], left)
+            below = np.maximum(0, inside) / span
+            own = (carried - part)[:, [0, 0, 1, 1, 0, 1]] + np.hstack([np.tile([0.0, 1, 1, 0], (begin.size, 1)), below])
+            weights, nodes = np.hstack([weights, own]), np.hstack([nodes * fanout, high - low])
+            shares = np.hstack([shares, self._known[high * span] - self._known[low * span]])
+            yield weight * weights, nodes, shares
+            carried, part = (1 - weight) * own[:, 4:], below
+            weights, nodes, shares = (1 - weight) * weights[:, :-2], nodes[:, :-2], shares[:, :-2]
 
-            def added(kept: Floats, own: Floats = own, shares: Floats = shares) -> list[Floats]:
-                terms = (own, own**2, own * shares, own**2 * shares, np.abs(own))
-                return [(kept * term).sum(axis=(1, 2)) for term in terms]
+    # -- forged reports ----------------------------------------------------------------------------
 
-            total, square, size = fanout * total, fanout * square, fanout * size
-            rest = (total, square, mean, spread, size)
-            here = [old + new for old, new in zip(rest, added(once), strict=True)]
-            powers = (weight, weight**2, weight, weight**2, weight)
-            sums = [power * one for power, one in zip(powers, here, strict=True)]
-            crossed = 2 * sums[0] * sums[2]
-            everything += covariance_of(level, sums[1], sums[3], sums[0] ** 2, crossed, sums[2] ** 2)
-            most = np.maximum(most, sums[4] / (level.law.gap * max(1, level.people)))
-            ends_of = (
-                weight * np.minimum(smallest, (once * own).min(axis=(1, 2))),
-                weight * np.maximum(largest, (once * own).max(axis=(1, 2))),
-            )
-            moved = np.maximum(moved, level.law.moved(sums[0], sums[4], sums[2], ends_of) / max(1, level.people))
-            left_over = 1 - weight
-            smallest = left_over * np.minimum(smallest, (off * own).min(axis=(1, 2)))
-            largest = left_over * np.maximum(largest, (off * own).max(axis=(1, 2)))
-            powers = (left_over, left_over**2, left_over, left_over**2, left_over)
-            beyond = zip(powers, rest, added(off), strict=True)
-            total, square, mean, spread, size = (power * (old + new) for power, old, new in beyond)
-            child = (way - family * fanout)[..., None]
-            carried = left_over * np.take_along_axis(own, child, axis=2)[..., 0]
-            part = np.take_along_axis(parts, child, axis=2)[..., 0]
-        return np.stack([everything, most, *moved])
-
-    def most_moved(self, used: int) -> tuple[float, float] | None:
-        """How far one report raises the share of any range of the first cells at most, and how far its two extremes are
-        apart, over all ranges and reports; None where there are too many.
+    def most_moved(self, used: int) -> tuple[float, float]:
+        """How far one report raises the share of any range of the first cells at most, in honest reports, and how far
+        its two extremes are apart: over all ranges and reports.
 
         Between the boundaries of a level's nodes, what a report of that level says about a range is linear in its ends,
         and the largest of linear functions is convex: so the worst range ends at boundaries.
         """
-        sizes = [level.shares.size for level in self.levels]
-        known = zip(self.levels, sizes, strict=True)
-        if not all(level.law.is_searched(size * (size + 1) // 2, size) for level, size in known):
+        found = [self._most(place, used) for place in range(len(self.levels))]
+        return max(raised for raised, _ in found), max(apart for _, apart in found)
+
+    def _most(self, place: int, used: int) -> tuple[float, float]:
+        """The same of reports of one level."""
+        level = self.levels[place]
+        raised, apart = self._most_hashed(place, used) or self._most_listed(place, used)
+        scale = self.people / (level.law.gap * max(1, level.people))
+        return scale * raised, scale * apart
+
+    def _most_hashed(self, place: int, used: int) -> tuple[float, float] | None:
+        """Of reports of hashes, where a search is short: how far one raises a range is exact. Its two extremes are
+        compared range by range where nodes are few; else they are at most as far apart as it can raise one range and
+        lower another. (Of one hash bit exactly so far: what a report does not support, another one does.)
+        """
+        law, size = self.levels[place].law, self.levels[place].shares.size
+        fanouts, gains, bits = self.fanouts[: place + 1], self._gains(place), law.hash_bits
+        if bits is None:
             return None
-        raised, apart = 0.0, 0.0
-        for place, (level, span) in enumerate(zip(self.levels, self._spans, strict=True)):
-            edges = np.unique(np.minimum(np.arange(0, self.leaves + span, span), used))
-            first, last = (edges[ends][:, None] for ends in np.triu_indices(edges.size, 1))
-            left = span * np.arange(level.shares.size)
-            covered = np.minimum(last, left + span) - np.maximum(first, left)
-            above, below = level.law.supported(self._of_level(np.maximum(0, covered) / span, place))
-            scale = self.people / (level.law.gap * max(1, level.people))
-            raised = max(raised, scale * float(above.max()))
-            apart = max(apart, scale * float((above - below).max()))
-        return raised, apart
+        edges = self._edges(place, used)
+        if size <= _MOST_PAIRED and law.is_compared(size, 2 * MOST_COMPARED / edges.size**2):
+            prefixes = self._prefixes(edges, place)
+            begin, end = np.triu_indices(edges.size, 1)
+            above, below = law.supported(prefixes[end] - prefixes[begin], sets=MOST_COMPARED)
+            return float(above.max()), float((above - below).max())
+        if has_blocks(fanouts, bits):
+            up = block_climb(fanouts, gains, bits, used / self._spans[place])
+            down = max(block_climb(fanouts, gains, bits, size, rising) for rising in (False, True))
+            return up, up + down
+        if edges.size * size <= _MOST_WEIGHTS and law.is_compared(size, MOST_COMPARED / edges.size):
+            each = [climbed(sums) for sums in affine_sums(walsh(self._prefixes(edges, place)), bits)]
+            up, down = (max(ways) for ways in zip(*each, strict=True))
+            return up, up + down
+        return None
+
+    def _most_listed(self, place: int, used: int) -> tuple[float, float]:
+        """Over a list of ranges: exact where a report supports a fixed number of nodes; else a bound, of any nodes.
+
+        Ranges that siblings in another order, or all nodes from behind, make out of each other have the same weights.
+        So of each family on the way to the first cell, the begin is in the first child alone, and at least as far from
+        its end as the end is from where its own child begins. If these ranges are too many, each is the difference of
+        two from the first cell on, and that is a bound. If even those are too many, so is what single nodes or families
+        say at most; of one node it is exact how far it is raised.
+        """
+        law, size = self.levels[place].law, self.levels[place].shares.size
+        fanouts, gains = self.fanouts[: place + 1], self._gains(place)
+        if law.kept is None:
+            most = 2 * any_nodes(fanouts, gains)
+        else:
+            most = min(law.kept, size - law.kept) * one_node(fanouts, gains)
+        if size > _MOST_PREFIXES:
+            return most, 2 * most
+        edges, within, some, terms = self._edges(place, used), self.leaves, [], 1
+        for span in self._spans[: place + 1]:
+            begin, end = edges[edges < span], edges[(edges >= min(span, used)) & (edges <= within)]
+            if begin.size * end.size > _MOST_LISTED:
+                some, terms = [np.stack([np.zeros_like(edges), edges])], 2
+                break
+            first, last = (each.reshape(-1) for each in np.meshgrid(begin, end))
+            chosen = (first < last) & ((span - first >= last % span) | (last == used))
+            some.append(np.stack([first, last])[:, chosen])
+            within = span
+        ranges = np.hstack(some)
+        up, down, apart = 0.0, 0.0, 0.0
+        for start in range(0, ranges.shape[1], _AT_ONCE):
+            weights, nodes, _ = next(islice(self._pieces(*ranges[:, start : start + _AT_ONCE]), place, None))
+            above, below = law.supported(weights, nodes)
+            up, down = max(up, float(above.max())), max(down, -float(below.min()))
+            apart = max(apart, float((above - below).max()))
+        return min(most, up if terms == 1 else up + down), min(2 * most, terms * apart)
+
+    def _edges(self, place: int, used: int) -> NDArray[np.int64]:
+        """Where the nodes of a level begin among the first cells, and where these end."""
+        return np.append(np.arange(0, used, self._spans[place]), used)
+
+    def _gains(self, place: int) -> list[float]:
+        """What the families on the way to a node of a level count there, from the root on."""
+        left = [1 - weight for weight in self.weights[:place]]
+        return [self.weights[place] * math.prod(left[top:]) for top in range(place + 1)]
+
+    def _prefixes(self, ends: NDArray[np.int64], place: int) -> Floats:
+        """The weights of a level's nodes in the ranges from the first cell to some ends."""
+        nodes = np.arange(self.levels[place].shares.size)
+        return self._of_level(np.clip(ends[:, None] / self._spans[place] - nodes, 0.0, 1.0), place)
 
     def _of_level(self, covered: Floats, place: int) -> Floats:
         """The weights of a level's nodes in functions that cover so much of each of them."""
@@ -449,10 +466,9 @@ def covariance_of(
 
 def _moved(level: Level, weights: Floats, shares: Floats) -> Floats:
     """How far one report can move such a sum, and how far it can lower and raise it, at most."""
-    total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
-    ends = weights.min(axis=1), weights.max(axis=1)
-    moved = level.law.moved(total, size, weights @ (level.shares if level.people else shares), ends, weights)
-    found: Floats = np.concatenate([size / level.law.gap, moved[0], moved[1]]) / max(1, level.people)
+    size = np.abs(weights).sum(axis=1)
+    moved = level.law.moved(weights, weights @ (level.shares if level.people else shares))
+    found: Floats = np.concatenate([size / level.law.gap, *moved]) / max(1, level.people)
     return found
 
 
