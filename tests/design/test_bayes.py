@@ -231,7 +231,7 @@ def test_false_claims_fail(adjacency):
 def test_whatever_the_prices_the_bound_is_below_the_optimum(adjacency):
     rng = np.random.default_rng(12)
     tight = 0
-    for _ in range(60):
+    for _ in range(30):
         loss = 1 - np.eye(4) + 0.1 * rng.random((4, 4))
         good = bayes(rng.dirichlet(np.full(4, 5.0)), loss, epsilon=1, adjacency=adjacency).certificate
         assert good.bound <= good.value
@@ -242,7 +242,7 @@ def test_whatever_the_prices_the_bound_is_below_the_optimum(adjacency):
         bound = proven_bound(good.users.costs_below(), prices.tolist(), good.relation, Fraction(1), flows, roots)
         assert bound <= Fraction(good.value)
         tight += float(bound) > good.value - 100 * scale
-    assert tight >= 50
+    assert tight >= 25
 
 
 def test_a_tampered_file_fails_or_is_refused(tmp_path):
@@ -358,4 +358,4 @@ def test_refusals_of_a_compromise():
     with pytest.raises(errors.ShapeError, match="at least one user"):
         compromise([], epsilon=1)
     with pytest.raises(errors.ShapeError, match="combinations"):
-        compromise([(uniform(60), "zero-one")] * 3, epsilon=1)
+        compromise([(uniform(10), "zero-one")] * 6, epsilon=1)

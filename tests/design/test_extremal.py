@@ -187,7 +187,8 @@ def test_a_thousand_symbols_are_designed_in_a_few_steps():
 
 
 @pytest.mark.parametrize(
-    ("kind", "epsilon"), [("kl", 2), ("chi2", 5), pytest.param("hellinger2", 5, marks=pytest.mark.slow)]
+    ("kind", "epsilon"),
+    [("kl", 2), *(pytest.param(kind, 5, marks=pytest.mark.slow) for kind in ("chi2", "hellinger2"))],
 )
 def test_a_thousand_symbols_are_certified(kind, epsilon):
     rng = np.random.default_rng(0)

@@ -256,7 +256,7 @@ def test_a_signal_handler_may_draw() -> None:
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
     try:
-        while handled < 500:
+        while handled < 200:
             words.extend(bits.word() for _ in range(200))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
