@@ -154,11 +154,11 @@ def test_binomial_tails_are_between_their_bounds(n: int) -> None:
 
 @pytest.mark.parametrize(("n", "answers", "epsilon"), [(2500, 2, 0.5), (80, 3, 4)], ids=["binomial", "types"])
 def test_the_level_holds_and_power_is_there_with_many_reports(n: int, answers: int, epsilon: float) -> None:
-    """100 studies under each law: errors above the limit come by chance once in 10^6, and most studies decide."""
+    """50 studies under each law: errors above the limit come by chance once in 10^6, and most studies decide."""
     laws = {"a": [0.5, 0.3, 0.2], "b": [0.3, 0.5, 0.2], "c": [0.25, 0.25, 0.5]}
     if answers == 2:
         laws = {"a": [0.5, 0.5], "b": [0.3, 0.7]}
-    channel, studies, level = randomized_response(answers, epsilon), 100, 0.1
+    channel, studies, level = randomized_response(answers, epsilon), 50, 0.1
     draws = np.random.default_rng(11)
     for name, law in laws.items():
         counts = draws.multinomial(n, channel.push(law), size=studies)

@@ -191,6 +191,7 @@ def syllables(count: int, seed: int) -> list[str]:
     return ["".join(random.choice(parts, 4)) for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_texts_that_are_spelled_like_expected_ones_are_found_at_smaller_shares() -> None:
     protocol = Discovery(ShortText(8), 4, people=30_000, memory=1_500_000)
     share = 0.6 * float(protocol.visible(30_000) or 1)

@@ -53,7 +53,7 @@ def test_the_worst_case_is_that_of_the_design_and_of_simulations() -> None:
     found = design.mean(3, positions=9)
     protocol = MeanTable(found, HOURS)
     assert protocol.worst_variance(1) == pytest.approx(found.value * 144, rel=1e-9)
-    places = np.linspace(0, 24, 4001)
+    places = np.linspace(0, 24, 1001)
     variances = [protocol.figure_variances([place])[0] for place in places]
     assert max(variances) == pytest.approx(protocol.worst_variance(1), rel=1e-4)
     worst = float(places[int(np.argmax(variances))])

@@ -289,8 +289,8 @@ def covered(epsilon: str, runs: int, n: int) -> np.ndarray:
 
 
 def test_intervals_hold_in_a_few_collections() -> None:
-    """Twelve collections, each rectangle missed at most three times: 0.0022 each if all hold at exactly 95 %."""
-    assert covered("1", 12, 5_000).min() >= 0.75
+    """Six collections, each rectangle missed at most twice: 0.0022 each if all hold at exactly 95 %."""
+    assert covered("1", 6, 5_000).min() > 0.6
 
 
 @pytest.mark.slow

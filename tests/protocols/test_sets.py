@@ -155,11 +155,11 @@ def test_items_sizes_and_pairs_are_within_their_errors(d: int, name: str) -> Non
     domain = dn.Sets(d, 6)
     protocol = ItemSets(domain, 3, largest=2, weights=[1, 1])
     assert protocol.groups[0].protocol.name == name
-    people = shopping(60_000, min(d, 60), 1)
+    people = shopping(30_000, min(d, 60), 1)
     found = protocol.estimate(protocol.tally(protocol._many(people, Simulation(5))))
     truth = protocol.truth([people[i] for i in range(len(people))])
     assert np.abs((found.frequencies - truth) / found.errors(population=False)).max() < 5
-    assert found.n == 60_000
+    assert found.n == 30_000
     assert found.sizes is not None
     sizes = np.bincount(np.minimum(people.sizes, 6), minlength=7) / len(people)
     assert np.abs((found.sizes.frequencies - sizes) / found.sizes.errors(population=False)).max() < 5

@@ -73,7 +73,7 @@ def reach(runs: int) -> float:
 
 
 def test_a_true_hypothesis_is_rejected_in_one_survey_of_twenty() -> None:
-    runs = 300
+    runs = 200
     for found in sizes(GRR(5, 1), OUE(5, 2), runs, 1).values():
         assert abs(found - LEVEL) < reach(runs)
     # With a third less noise than there is the size is wrong, and the same check says so.
