@@ -39,6 +39,10 @@ LONG = (
     "tests/protocols/test_mle.py",
     "tests/test_planning.py",
     "tests/conformance",
+    "tests/privacy/test_audit.py",
+    "tests/protocols/test_memoized.py",
+    "tests/strangers",
+    "tests/surveys",
 )
 
 

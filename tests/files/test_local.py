@@ -23,9 +23,9 @@ from deniable.files import reports as reporting
 from deniable.files import units as counting
 from deniable.files.dedupe import Duplicates
 from deniable.files.units import WorkerError, run_all, worker_count
-from deniable.protocols import GRR, OUE, Protocol
+from deniable.protocols import GRR, OUE, Protocol, Tally
 from deniable.randomness import Simulation
-from deniable.surveys import Survey
+from deniable.surveys import Question, Survey, SurveyTally
 from tests.files.files import SURVEY, answers
 
 PROTOCOL = OUE(40, 1)
@@ -54,20 +54,34 @@ def everything(folder: Path) -> Any:
 # -- the same integers ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", [pytest.param(made, id=name) for name, made in registered_examples()])
+RELATIONS = sorted({protocol.guarantee.relation for _, protocol in registered_examples()})
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
 def test_every_protocol_from_memory_one_and_two_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: Protocol
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relation: str
 ) -> None:
-    monkeypatch.setattr(reporting, "ROW_GROUP_BYTES", 512)
-    made = reports(protocol, ROWS, 3)
-    for i, start in enumerate(range(0, ROWS, 1000)):
-        pieces = ({"report": made[j : j + 100]} for j in range(start, start + 1000, 100))
-        write_reports(tmp_path / f"{i}.parquet", protocol, pieces)
-    expected = protocol.tally(made)
-    assert tally_files(protocol, [tmp_path]) == expected
-    # A few bytes a unit, so that files are cut into parts.
-    monkeypatch.setattr(counting.cut, "__defaults__", (200, 400))
-    assert tally_files(protocol, [tmp_path], workers=2) == expected
+    """A column for each: a survey and two processes for each would take ten times as long."""
+    asked = [(name, made) for name, made in registered_examples() if made.guarantee.relation == relation]
+    survey = Survey("all", [Question(f"q{place}", name, made) for place, (name, made) in enumerate(asked)])
+    monkeypatch.setattr(reporting, "ROW_GROUP_BYTES", 50 * survey.report_bytes)
+    made = {question.id: reports(question.protocol, 600, 3) for question in survey}
+    for start in range(0, 600, 200):
+        pieces = ({id: rows[i : i + 50] for id, rows in made.items()} for i in range(start, start + 200, 50))
+        write_reports(tmp_path / f"{start}.parquet", survey, pieces)
+    expected = {one.id: one.protocol.tally(made[one.id], survey.source(one.id)) for one in survey}
+    found = tally_files(survey, [tmp_path])
+    assert different(found, expected) == []
+    # Few bytes a unit, so that files are cut into parts.
+    monkeypatch.setattr(counting.cut, "__defaults__", (100 * survey.report_bytes, 100 * survey.report_bytes))
+    assert different(tally_files(survey, [tmp_path], workers=2), expected) == []
+    first = survey.questions[0].id
+    assert different(found, {**expected, first: expected[first] + expected[first]}) == [first]
+
+
+def different(found: SurveyTally, expected: dict[str, Tally]) -> list[str]:
+    """The questions whose sums are not those that are expected."""
+    return [id for id, tally in expected.items() if found[id] != tally]
 
 
 def test_files_are_cut_between_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,14 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
+@pytest.fixture
+def stopped_service(service: Service) -> Iterator[Service]:
+    """The service of all, for a test that stops it: afterwards it runs again."""
+    yield service
+    if service.process is None:
+        service.start()
+
+
 @pytest.fixture(scope="package")
 def forgetful(browser: Any) -> Iterator[Profile]:
     made = Profile(browser)

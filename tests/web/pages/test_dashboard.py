@@ -51,16 +51,16 @@ def test_answers_change_the_dashboard_live(service: Service, open_tab: Open) -> 
     assert board.locator(".tile").first.inner_text().split() == ["1", "answer"]
 
 
-def test_a_service_that_comes_back_is_followed_again(own_service: Service, open_tab: Open) -> None:
+def test_a_service_that_comes_back_is_followed_again(stopped_service: Service, open_tab: Open) -> None:
     survey = smoke("again")
-    own_service.publish(survey)
-    board = open_tab(own_service.dashboard(survey))
-    sign_in(board, own_service)
+    stopped_service.publish(survey)
+    board = open_tab(stopped_service.dashboard(survey))
+    sign_in(board, stopped_service)
     board.wait_for_selector(".live.on")
-    own_service.stop()
+    stopped_service.stop()
     board.wait_for_selector("text=not connected")
-    own_service.start()
-    own_service.fill(survey, current(survey), 10)
+    stopped_service.start()
+    stopped_service.fill(survey, current(survey), 10)
     board.wait_for_selector(".live.on")
     board.wait_for_selector(".chart")
 
