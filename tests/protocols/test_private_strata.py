@@ -134,6 +134,7 @@ def test_nothing_is_told_about_strata_of_a_few_people() -> None:
     assert found["x"].n == 0
     assert found["x"].interval().tolist() == [[0.0, 1.0]] * 2
     assert found.notes == ["too few people to tell anything about x"]
+    assert found["x"].notes == ["too few people to tell anything"], "there are reports, and maybe some about x"
     nobody = protocol.estimate(protocol.empty())
     assert np.isnan(nobody.table().value).all()
     assert nobody.differ().p_value == 1.0

@@ -263,7 +263,7 @@ def _estimated(
             if question and id not in question and part_id(id, part) not in question:
                 continue
             if not one.result.n:
-                output.note("note", f"{part_id(id, part)}: {NOTHING}")
+                output.note("note", f"{part_id(id, part)}: {one.result.notes[0]}")
             elif part and not shown_enough(target, part_id(id, part), int(one.result.n), few):
                 continue
             found[part_id(id, part)] = one

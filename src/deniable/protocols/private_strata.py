@@ -48,7 +48,7 @@ from deniable.protocols.reports import Bytes
 from deniable.protocols.stratified import stratum_names
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
-from deniable.results import Estimate, Floats, Mean, Result, Strata, quantile
+from deniable.results import TOO_FEW, Estimate, Floats, Mean, Result, Strata, quantile
 from deniable.results.several import ALL, LEAST
 
 MOST_COMBINATIONS = 2048
@@ -294,7 +294,8 @@ class PrivateStrata(Through):
         for place, name in enumerate(self.stratum_names):
             size, error = (float(sizes.frequencies[place]), float(sizes.stderr[place])) if n else (0.0, 0.0)
             heard = n > 0 and size > least * error and n * size >= (LEAST if least else 1)
-            each[name] = self._part(shares[place], truth, place, n if heard else 0)
+            part = self._part(shares[place], truth, place, n if heard else 0)
+            each[name] = part if heard or not n else replace(part, said=(TOO_FEW,))
         scores = self._points if self.positions else None
         whole = self._part(shares.sum(axis=0), truth, None, n)
         honest = partial(self._honest, shares, cells, least)

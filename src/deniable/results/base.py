@@ -38,6 +38,8 @@ RESPONDENTS = "among those who answered"
 """Said wherever figures leave out sampling error."""
 
 NOTHING = "there are no reports yet: nothing is known"
+TOO_FEW = "too few people to tell anything"
+"""Of a part that is read from reports about several: there are some, and it cannot be told how many are about it."""
 
 
 def quantile(level: float, tests: int = 1) -> float:
@@ -249,7 +251,7 @@ class Result(ABC):
         said = [*self.said, *([misfit.message] if misfit is not None and misfit.message else [])]
         if self.fakes:
             said.append(self.robust_note)
-        return said if self.n else [NOTHING, *said]
+        return said if self.n or TOO_FEW in said else [NOTHING, *said]
 
     @property
     def robust_note(self) -> str:

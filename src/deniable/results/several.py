@@ -18,7 +18,7 @@ import numpy as np
 from deniable._extras import require
 from deniable.errors import LabelError, MismatchError
 from deniable.labels import Label
-from deniable.results.base import NOTHING, Floats, Result, Rows, quantile
+from deniable.results.base import NOTHING, TOO_FEW, Floats, Result, Rows, quantile
 from deniable.results.shares import Estimate
 from deniable.results.significance import SAME, Misfit, SignificanceTest, associated, compare, nothing
 
@@ -266,7 +266,7 @@ class Strata(Several):
             return super().notes
         few = [name for name, part in self.by_name.items() if not part.n]
         more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
-        said = [f"too few people to tell anything about {', '.join(few[:_NAMED])}{more}"] if few else []
+        said = [f"{TOO_FEW} about {', '.join(few[:_NAMED])}{more}"] if few else []
         return [*Result.notes.fget(self), *said]  # type: ignore[attr-defined]
 
     def _rows(self, name: str, level: float, simultaneous: bool, population: bool) -> Rows:
