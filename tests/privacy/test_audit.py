@@ -518,6 +518,26 @@ def test_a_program_that_does_not_answer_is_told_why(code: str, said: str) -> Non
         Command(["./no-such-program"]).sample("0", 1)
 
 
+class Forgetful(dn.LGRR):
+    """Keeps the answer itself, and draws every report afresh, by the law of a first report."""
+
+    def _permanent(self, value, shared, bits):
+        return bytes([value])
+
+    def _instant(self, state, bits):
+        return dn.LGRR._instant(self, dn.LGRR._permanent(self, state[0], b"", bits), bits)
+
+
+def test_what_a_device_keeps_is_audited_as_well() -> None:
+    asked = {"first": "1/2", "forever": 1}
+    kept = audit(dn.LGRR(["a", "b", "c"], **asked))
+    assert kept.verdict == "cleared"
+    assert any("`forever` is 1" in note for note in kept.notes)
+    found = audit(Forgetful(["a", "b", "c"], **asked))
+    assert (found.verdict, found.exact) == ("violated", math.inf)
+    assert "forever" in found.event
+
+
 def test_reports_that_the_spec_does_not_know_are_refused() -> None:
     spec = dn.GRR(["yes", "no"], epsilon=1)
     for sent, said in ((b"\0\0", "reports of 2 bytes"), (b"\7", "no report of GRR")):

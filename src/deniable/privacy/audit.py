@@ -48,6 +48,7 @@ from deniable.protocols.base import ANY, STREAM
 from deniable.protocols.frequency.rappor import RAPPOR
 from deniable.protocols.frequency.sketch import SketchProtocol
 from deniable.protocols.groups import Groups
+from deniable.protocols.memoized import Memoized
 from deniable.protocols.sets import KeyValue
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.subset import SubsetSets
@@ -141,6 +142,7 @@ class Audit:
 
         return {
             "subject": self.subject,
+            "words": self.words,
             "epsilon": number(self.epsilon),
             "verdict": self.verdict,
             "method": self.method,
@@ -413,9 +415,14 @@ def _of_protocol(
         if columns.lower > float(claim):
             return _judged(subject, claim, columns, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of whole columns",))
         said = (
-            f"columns of answers are drawn by other code: from {_COLUMN_SAMPLES:,} samples its epsilon is at least "
-            f"{columns.lower:.3g}, and `deniable conformance` compares its law"
+            f"whole columns of answers are drawn by faster code: {_COLUMN_SAMPLES:,} samples of it per answer do not "
+            "contradict the claim, and `deniable conformance` compares its law"
         )
+    if isinstance(protocol, Memoized):
+        state = _of_state(protocol, subject, answers)
+        if state.verdict == VIOLATED:
+            return state
+        rules = (*rules, *state.notes)
     verdict = CLEARED if not over else VIOLATED if reached else UNDECIDED
     return Audit(
         subject,
@@ -426,7 +433,34 @@ def _of_protocol(
         exact=known if reached and complete else None,
         smallest_visible=float(claim) if complete else None,
         pair=(_shown(answers[pair[0]]), _shown(answers[pair[1]])) if notes else None,
-        notes=(*notes, *rules, said),
+        notes=(*notes, *rules, *([said] if said else [])),
+    )
+
+
+def _of_state(protocol: Memoized, subject: str, answers: Sequence[Any]) -> Audit:
+    """What a device keeps, from which it draws all its reports: a value that never changes tells no more than that."""
+    claim = protocol.forever
+    try:
+        method, ratio, reached, pair, _ = _followed(protocol, answers, protocol._state, protocol.state_forms)
+    except TooManyRuns as why:
+        said = f"what a device keeps could not be followed, so `forever` ({epsilon_text(claim)}) was not tested: {why}"
+        return Audit(subject, float(claim), UNDECIDED, "structure", 0.0, notes=(said,))
+    known = math.inf if isinstance(ratio, float) else exact.log(ratio)
+    over = isinstance(ratio, float) or not exp_at_least(claim, ratio)
+    said = (
+        "what a device keeps, and draws all reports of an answer from, was followed as well: its "
+        f"{'exact epsilon is' if reached else 'epsilon is at most'} {known:.6g}, and `forever` is {epsilon_text(claim)}"
+    )
+    return Audit(
+        subject,
+        float(claim),
+        CLEARED if not over else VIOLATED if reached else UNDECIDED,
+        method,
+        known if reached else 0.0,
+        exact=known if reached else None,
+        pair=(_shown(answers[pair[0]]), _shown(answers[pair[1]])),
+        event="" if not over else "what a device keeps, and draws all its reports from, tells more than `forever`",
+        notes=(said,),
     )
 
 
@@ -451,12 +485,20 @@ def _disagreement(protocol: Protocol, answers: Sequence[Any]) -> str:
     return ""
 
 
-def _followed(protocol: Protocol, answers: Sequence[Any]) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
-    """The exact ratio between these answers: by enumeration where that is small, else by structure."""
+def _followed(
+    protocol: Protocol,
+    answers: Sequence[Any],
+    drawn: Callable[[Any, Any], Any] | None = None,
+    forms: int | None = None,
+) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
+    """The exact ratio between these answers: by enumeration where that is small, else by structure.
+
+    Of one report, or of what else is `drawn` for an answer and has so many `forms`.
+    """
+    draw = protocol._one if drawn is None else drawn
 
     def sent(answer: Any) -> Callable[[Any], Any]:
-        encoded = protocol.domain.encode_one(answer)
-        return lambda bits: protocol._one(encoded, bits)
+        return partial(draw, protocol.domain.encode_one(answer))
 
     def enumerated(most: int) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
         laws, left = [], most
@@ -466,7 +508,7 @@ def _followed(protocol: Protocol, answers: Sequence[Any]) -> tuple[str, Ratio, b
             laws.append(found.law)
         return "enumeration", *_largest(laws), ()
 
-    few = protocol.report_forms * len(answers) <= MOST_CELLS
+    few = (protocol.report_forms if forms is None else forms) * len(answers) <= MOST_CELLS
     with suppress(NumberError):  # more forms than it says, or many ways to the same ones: structure is faster then
         if few:
             return enumerated(_QUICK_RUNS)
