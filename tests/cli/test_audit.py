@@ -48,6 +48,8 @@ def test_a_survey_is_cleared_and_its_page_says_so(survey: Path, tmp_path: Path) 
     assert "<smoke>" not in text
     assert "src=" not in text  # nothing is loaded
     assert "href=" not in text
+    again = json.loads(_run(survey, "--seed", content["seed"], "--json").stdout)
+    assert again | {"written": ""} == content | {"written": ""}  # the same figures
 
 
 def test_exit_codes_say_the_verdict() -> None:

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from deniable.protocols import registered
 from deniable.results import quantile
 from deniable.surveys.audit_report import _STYLE, POLICY, report_html, reviewed
 from deniable.surveys.promises import amplified
+from deniable.surveys.results import three_digits
+from deniable.surveys.risk import percent, percent_up
 
 LOCAL = {name: kind for name, kind in registered().items() if kind.local}
 KINDS = [(name, number, one) for name, kind in LOCAL.items() for number, one in enumerate(kind.examples())]
@@ -40,12 +43,14 @@ def test_every_kind_has_its_sentences(name, number, protocol):
     (asked,) = content["questions"]
     page = report_html(content)
     text = " ".join(html.unescape(re.sub(r"<script.*|<[^>]+>", " ", page, flags=re.DOTALL)).split())
-    assert f"epsilon {protocol.realized_epsilon:.6g}" in text
+    assert f"exact epsilon is {protocol.realized_epsilon:.6g}, the claim is" in text
     assert survey.fingerprint in text
     assert "deniable 1.2.3" in text
-    assert "seed 7" in text
-    assert (f"{protocol.attack:.1%}" in text) if protocol.attack is not None else "not computed" in text
-    assert (f"{protocol.leverage:.3g} honest ones" in text) if protocol.leverage is not None else "not computed" in text
+    assert "--samples 20000 --level 0.95 --seed 7 --report audit.html" in text
+    known = asked["guess"] is not None
+    assert (f"{percent(asked['guess'])}" if known else f"at most {percent_up(asked['sure_from_half'])} (50 %)") in text
+    moved = "any number" if protocol.leverage is None else f"up to {three_digits(protocol.leverage)} honest ones"
+    assert moved in text
     assert all(f"sent in clear: {', '.join(protocol.clear)}" in text for _ in protocol.clear)
     assert " ".join(asked["risk"]["words"]) in text
     assert "No shuffler is assumed" in text
@@ -81,6 +86,28 @@ def test_the_policy_allows_the_style_of_the_page_and_nothing_else(collected):
     assert "Made here." in page
     assert page.count("<polyline") == 5  # the picture: five curves
     assert "class=own" in page
+
+
+def test_the_documentation_names_every_field(collected):
+    content = json.loads(json.dumps(reviewed(collected, audited(collected), "1", levels=())))
+    (asked,) = content["questions"]
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`([a-z_]+)`", page.split("### The JSON")[1].split("\n## ")[0]))
+    fields = {*content, *asked, *asked["audit"], *asked["risk"], *asked["risk"]["rows"][0], *content["versions"]}
+    assert fields - told == set()
+
+
+def test_what_an_audit_leaves_open_is_listed(collected):
+    found = audited(collected)
+    part = replace(found.parts[0], exact=None)
+    some = reviewed(collected, replace(found, exact=None, parts=(part,)), "1", levels=())["not_tested"]
+    assert "smoke: other answers than those that were looked at" in some
+    unsure = replace(found, parts=(replace(part, verdict="undecided"),))
+    assert any("the audit is undecided" in one for one in reviewed(collected, unsure, "1", levels=())["not_tested"])
+    whole = reviewed(collected, found, "1", levels=())["not_tested"]
+    assert not any("smoke" in one for one in whole)
+    files = replace(collected, terms=None)
+    assert any("no terms" in one for one in reviewed(files, audited(files), "1", levels=())["not_tested"])
 
 
 @pytest.mark.floats

@@ -125,7 +125,7 @@ def audit(
         found = _of_client(client, target, values, streams, epsilon, samples, level)
     content = None
     if isinstance(target, Survey) and client is None and (report is not None or as_json):
-        content = reviewed(target, found, deniable.__version__, seed)
+        content = reviewed(target, found, deniable.__version__, seed, samples=samples, level=level)
     if report is not None:
         if content is None:
             raise SpecError("--report is for a survey")

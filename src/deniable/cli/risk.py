@@ -18,6 +18,7 @@ from deniable.exact import epsilon_text, fraction
 from deniable.labels import text
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey
+from deniable.surveys.results import three_digits
 from deniable.surveys.risk import (
     LEVELS,
     YEAR,
@@ -151,7 +152,8 @@ def _known(
 
 
 def _head(found: Risks) -> list[str]:
-    together = [f"year, {found.reports:,} reports", f"household of {found.household:,}"]
+    year = "year, one report" if found.reports == 1 else f"year, {found.reports:,} reports"
+    together = [year, f"household of {found.household:,}"]
     guess = ["guess"] if found.known is None else ["guess", "knowing shares"]
     return ["epsilon", "protocol", "sure from 1/2", "from 1/10", *guess, *together, "error", "leverage"]
 
@@ -169,8 +171,8 @@ def _cells(row: Risk, found: Risks) -> list[str]:
         percent_up(row.sure_from_tenth),
         *guesses,
         *several,
-        f"{row.error:.3g}",
-        "-" if row.leverage is None else f"{row.leverage:.3g}",
+        three_digits(row.error),
+        "-" if row.leverage is None else three_digits(row.leverage),
     ]
 
 

@@ -157,7 +157,11 @@ class Stratified(Groups):
         return {**self.inner.waived, "unbiased": "each stratum divides by the number of its own reports"}
 
     def scaled(self, factor: Fraction) -> Stratified:
-        return type(self)(dict(self.domain.columns[:-1]), self.inner.scaled(factor), self.domain.names[-1])
+        return self.asking(self.inner.scaled(factor))
+
+    def asking(self, protocol: Protocol) -> Stratified:
+        """The same strata, with another protocol for the answer."""
+        return type(self)(dict(self.domain.columns[:-1]), protocol, self.domain.names[-1])
 
     # -- the law -----------------------------------------------------------------------------------
 

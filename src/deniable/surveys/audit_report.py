@@ -3,7 +3,8 @@
 Contents   the survey and its fingerprint; the exact epsilon of each question and of all; what a device gives away over
            its lifetime; how often the best guess of an answer is right; what a forged report outweighs; what a relay
            proves; what each question would risk at other epsilons, in words, a table and a picture; what was tested,
-           how, and what was not; versions and seed
+           how, and what was not; versions, seed, and the command that makes the same figures again
+Form       docs/audit.md names every field of the JSON
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ import cryptography
 import numpy as np
 
 from deniable.exact import epsilon_text
-from deniable.privacy.audit import Audit
+from deniable.privacy.audit import UNDECIDED, VIOLATED, Audit
+from deniable.protocols.base import STREAM
 from deniable.surveys.promises import amplified, lifetime
-from deniable.surveys.risk import LEVELS, of_survey, percent
+from deniable.surveys.results import three_digits
+from deniable.surveys.risk import LEVELS, of_survey, percent, percent_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import write_time
 
 NOT_TESTED = (
+    "the code that draws whole columns of answers at once, but for some samples: a device draws one report at a time",
     "the device's operating system, its source of randomness and its clock",
     "whether the software on devices is this one",
     "what the connection of a device gives away, such as its address",
@@ -39,11 +43,18 @@ NOT_TESTED = (
 
 
 def reviewed(
-    survey: Survey, found: Audit, version: str, seed: int | None = None, levels: Sequence[Fraction] = LEVELS
+    survey: Survey,
+    found: Audit,
+    version: str,
+    seed: int | None = None,
+    levels: Sequence[Fraction] = LEVELS,
+    samples: int = 20_000,
+    level: float = 0.95,
 ) -> dict[str, Any]:
     """Everything that the page says, as JSON values.
 
-    `version` is that of this package, `seed` that of samples, and `levels` are the epsilons of the table of risks.
+    `version` is that of this package, `levels` are the epsilons of the table of risks, and `seed`, `samples` and
+    `level` are those that the audit was made with.
     """
     questions = []
     risked = of_survey(survey, levels=levels)
@@ -56,7 +67,8 @@ def reviewed(
                 "text": question.text,
                 "protocol": protocol.name,
                 "fingerprint": protocol.fingerprint,
-                "guess": protocol.attack,
+                "guess": risked[question.id].own.guess,
+                "sure_from_half": risked[question.id].own.sure_from_half,
                 "blind_guess": 1 / size if isinstance(size, int) and size > 0 else None,
                 "leverage": protocol.leverage,
                 "clear": list(protocol.clear),
@@ -66,6 +78,7 @@ def reviewed(
                     "people": risked[question.id].people,
                     "reports": risked[question.id].reports,
                     "household": risked[question.id].household,
+                    "unit": protocol.unit,
                     "rows": [asdict(row) for row in risked[question.id].rows],
                 },
             }
@@ -82,9 +95,11 @@ def reviewed(
         "lifetime": None if terms is None else lifetime(survey),
         "budget": None if terms is None else epsilon_text(terms.budget.epsilon),
         "shuffler": _shuffler(survey),
-        "not_tested": list(NOT_TESTED),
+        "not_tested": [*_not_tested(survey, found), *NOT_TESTED],
         "written": write_time(int(time.time())),
         "seed": seed,
+        "samples": samples,
+        "level": level,
         "versions": {
             "deniable": version,
             "python": platform.python_version(),
@@ -92,6 +107,24 @@ def reviewed(
             "cryptography": cryptography.__version__,
         },
     }
+
+
+def _not_tested(survey: Survey, found: Audit) -> list[str]:
+    """What this audit leaves open, beside what no audit sees."""
+    told = [
+        f"{question.id}: the claim as a whole, because the audit is undecided"
+        if part.verdict == UNDECIDED
+        else f"{question.id}: other answers than those that were looked at"
+        for question, part in zip(survey, found.parts, strict=True)
+        if part.exact is None and part.verdict != VIOLATED
+    ]
+    if survey.terms is None:
+        told.append("how often a device answers: the survey has no terms, and every further answer adds its epsilon")
+    elif survey.terms.longitudinal.epochs > 1 and any(one.protocol.guarantee.relation != STREAM for one in survey):
+        told.append(
+            "whether a device keeps to its ledger: the lifetime is worked out from what was tested and from the terms"
+        )
+    return told
 
 
 def _shuffler(survey: Survey) -> str:
@@ -108,16 +141,23 @@ def _shuffler(survey: Survey) -> str:
     )
 
 
+_PERCENT = "\u00a0%"  # on the line of its number
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1b2733;max-width:60rem;margin:2rem auto;padding:0 1rem}
 table{border-collapse:collapse;width:100%}th,td{border-bottom:1px solid #d9dee3;padding:.35rem .6rem;text-align:left;
 vertical-align:top}code{overflow-wrap:anywhere}.cleared{color:#2b6b3a}.violated{color:#b3261e}.undecided{color:#8a5a00}
-.verdict{font-size:1.3rem;font-weight:600}.sign{margin-top:3rem;display:grid;grid-template-columns:1fr 1fr;gap:2rem}
-.sign div{border-top:1px solid #1b2733;padding-top:.3rem}.wide{overflow-x:auto}.wide td{white-space:nowrap}
-svg{width:100%;max-width:40rem;height:auto;font:12px system-ui,sans-serif}svg text{fill:currentColor}
-.own td{font-weight:600}
-@media(prefers-color-scheme:dark){body{color:#e6e9ec;background:#14181c}th,td{border-color:#333c45}
+.verdict{font-size:1.3rem;font-weight:600}.sign{margin-top:3rem;display:grid;grid-template-columns:2fr 2fr 1fr;gap:2rem}
+.sign div{border-top:1px solid #1b2733;padding-top:.3rem}.wide{overflow-x:auto}.risk td{white-space:nowrap}
+figure{margin:1rem 0}figure>svg{width:100%;max-width:30rem;height:auto;font:12px system-ui,sans-serif}
+svg text{fill:currentColor}figcaption{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.85rem}
+figcaption svg{width:1.4rem;height:.7rem;margin-right:.4rem}.own td{font-weight:600}
+pre{border:1px solid #d9dee3;padding:.6rem;max-height:24rem;overflow:auto;white-space:pre-wrap;overflow-wrap:anywhere;
+font-size:.8rem}
+@media screen and (prefers-color-scheme:dark){body{color:#e6e9ec;background:#14181c}th,td,pre{border-color:#333c45}
 .cleared{color:#7fd18f}.violated{color:#ff8a80}.undecided{color:#f0c36d}.sign div{border-color:#e6e9ec}}
+@media print{body{font-size:10pt;max-width:none;margin:0;padding:0}.wide{overflow:visible}.risk td{white-space:normal}
+table{font-size:8.5pt}th,td{padding:.2rem .35rem}pre{max-height:none;font-size:7.5pt}tr,figure,.sign{break-inside:avoid}
+h2,h3{break-after:avoid}}
 """
 
 
@@ -132,8 +172,7 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
     """The page: one file, nothing is loaded. `note` says who made it, where that matters."""
     found = content["audit"]
     rows = "".join(_row(question) for question in content["questions"])
-    notes = [note for question in content["questions"] for note in question["audit"]["notes"]]
-    tested = "".join(f"<li>{_text(note)}</li>" for note in dict.fromkeys([*found["notes"], *notes]))
+    tested = "".join(_tested(question) for question in content["questions"])
     missing = "".join(f"<li>{_text(note)}</li>" for note in content["not_tested"])
     in_all = (
         "This survey is for files: it says nothing about how often a device answers."
@@ -141,34 +180,37 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
         else f"All that a device may ever send: {_text(content['lifetime'])}. The budget of its ledger is epsilon "
         f"{_text(content['budget'])}."
     )
-    exact = _number(found["exact"]) if found["exact"] is not None else f"at least {_number(found['lower'])}"
     versions = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
+    seeded = "" if content["seed"] is None else f" --seed {content['seed']}"
     seed = "samples from the system's generator" if content["seed"] is None else f"samples of seed {content['seed']}"
+    again = f"deniable audit survey.json --samples {content['samples']} --level {content['level']:g}{seeded}"
     risk = "".join(_risk(question) for question in content["questions"])
     data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
+    words = str(found["words"])
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>Audit of {_text(content["survey"])}</title><style>{_STYLE}</style></head><body>
 <h1>Audit of {_text(content["survey"])}</h1>
-<p class="verdict {_text(found["verdict"])}">{_text(found["verdict"]).capitalize()}: epsilon {exact}, claimed
-{_number(found["epsilon"])}</p>
+<p class="verdict {_text(found["verdict"])}">{_text(words[0].upper() + words[1:])}</p>
+<p>{_text(". ".join(note[0].upper() + note[1:] for note in found["notes"]))}. {in_all} {_text(content["shuffler"])}</p>
 <p>Fingerprint <code>{_text(content["fingerprint"])}</code>. Written {_text(content["written"])} with
-{_text(versions)}, {seed}.</p>
-{f"<p>{_text(note)}</p>" if note else ""}<p>{in_all} {_text(content["shuffler"])}</p>
-<h2>Questions</h2>
-<table><thead><tr><th>question</th><th>protocol</th><th>verdict</th><th>epsilon, claimed</th><th>best guess</th>
-<th>one forged report outweighs</th></tr></thead><tbody>{rows}</tbody></table>
+{_text(versions)}, {seed}. The specification below, saved as survey.json, gives the same figures again:
+<code>{_text(again)} --report audit.html</code></p>
+{f"<p>{_text(note)}</p>" if note else ""}<h2>Questions</h2>
+<div class="wide"><table><thead><tr><th>question</th><th>protocol</th><th>verdict</th><th>exact epsilon</th>
+<th>claim</th><th>best guess</th><th>one forged report outweighs</th></tr></thead><tbody>{rows}</tbody></table></div>
 <p>The best guess is how often an attacker is right who sees one report, knows the protocol and holds every answer
-equally likely beforehand; in brackets, without the report.</p>
+equally likely beforehand; in brackets, without the report. Where answers or reports are too many to list, it is how
+sure anybody becomes at most of one of two answers that were equally likely.</p>
 <h2 id="risk">What it risks, and at other epsilons</h2>
 <p>Sure is how sure anybody becomes at most of something that was as likely as not, or had one chance in ten. A guess
 is among all answers; year and household are between two. The bold row is the question as it stands; the others are what
 the planner would choose.</p>{risk}
-<h2>What was tested</h2><ul>{tested}</ul>
+<h2>What was tested</h2>{tested}
 <h2>What was not tested</h2><ul>{missing}</ul>
-<h2>Specification</h2><details><summary>the survey as it is published</summary>
-<pre><code>{_text(json.dumps(content["spec"], indent=1, ensure_ascii=False))}</code></pre></details>
-<div class="sign"><div>Reviewed by</div><div>Date</div></div>
+<h2>Specification</h2><p>The survey as it is published:</p>
+<pre><code>{_text(json.dumps(content["spec"], indent=1, ensure_ascii=False))}</code></pre>
+<div class="sign"><div>Reviewed by</div><div>Signature</div><div>Date</div></div>
 <script type="application/json" id="audit">{data}</script>
 </body></html>
 """
@@ -177,16 +219,26 @@ the planner would choose.</p>{risk}
 def _row(question: dict[str, Any]) -> str:
     found = question["audit"]
     exact = _number(found["exact"]) if found["exact"] is not None else f"at least {_number(found['lower'])}"
-    blind = f" ({question['blind_guess']:.1%})" if question["blind_guess"] is not None else ""
-    guess = "not computed" if question["guess"] is None else f"{question['guess']:.1%}{blind}"
-    moved = "not computed" if question["leverage"] is None else f"{question['leverage']:.3g} honest ones"
+    blind = f" ({percent(question['blind_guess'])})" if question["blind_guess"] is not None else ""
+    sure = f"between two at most {percent_up(question['sure_from_half'])} (50 %)".replace(" %", _PERCENT)
+    guess = sure if question["guess"] is None else f"{percent(question['guess'])}{blind}".replace(" %", _PERCENT)
+    moved = "any number" if question["leverage"] is None else f"up to {three_digits(question['leverage'])} honest ones"
     clear = f"<br>sent in clear: {_text(', '.join(question['clear']))}" if question["clear"] else ""
     return (
         f"<tr><td>{_text(question['text'])}<br><small>{_text(question['id'])}</small></td>"
         f"<td>{_text(question['protocol'])}{clear}</td>"
         f"<td class='{_text(found['verdict'])}'>{_text(found['verdict'])}, by {_text(found['method'])}</td>"
-        f"<td>{exact}, {_number(found['epsilon'])}</td><td>{guess}</td><td>{moved}</td></tr>"
+        f"<td>{exact}</td><td>{_number(found['epsilon'])}</td><td>{guess}</td><td>{moved}</td></tr>"
     )
+
+
+def _tested(question: dict[str, Any]) -> str:
+    """How one question was judged."""
+    found = question["audit"]
+    said = [] if found["pair"] is None else [f"told apart best: {found['pair'][0]} | {found['pair'][1]}"]
+    said += [f"by: {found['event']}"] if found["event"] else []
+    notes = "".join(f"<li>{_text(note)}</li>" for note in (*said, *found["notes"]))
+    return f"<h3>{_text(question['text'])}</h3><p>{_text(found['words'])}</p><ul>{notes}</ul>"
 
 
 def _risk(question: dict[str, Any]) -> str:
@@ -194,8 +246,10 @@ def _risk(question: dict[str, Any]) -> str:
     own = question["risk"]
     head = (
         *("epsilon", "protocol", "sure from 1/2", "from 1/10", "guess"),
-        *(f"year, {own['reports']:,} reports", f"household of {own['household']:,}"),
-        *(f"error, {own['people']:,} people", "one fake outweighs"),
+        *("year, one report" if own["reports"] == 1 else f"year, {own['reports']:,} reports",),
+        f"household of {own['household']:,}",
+        f"error{' in ' if own['unit'] else ''}{own['unit']}, {own['people']:,} people",
+        "one forged report outweighs",
     )
     rows = "".join(
         f"<tr{' class=own' if row['own'] else ''}>{''.join(f'<td>{_text(cell)}</td>' for cell in _cells(row))}</tr>"
@@ -203,25 +257,25 @@ def _risk(question: dict[str, Any]) -> str:
     )
     return (
         f"<h3>{_text(question['text'])}</h3><p>{_text(' '.join(own['words']))}</p>{_picture(own['rows'])}"
-        f'<div class="wide"><table><thead><tr>{"".join(f"<th>{_text(name)}</th>" for name in head)}</tr></thead>'
+        f'<div class="wide risk"><table><thead><tr>{"".join(f"<th>{_text(name)}</th>" for name in head)}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
     def at_most(share: float) -> str:
-        return percent(share) if row["exact"] else f"≤ {percent(share)}".replace("≤ > 99.9", "≤ 100")
+        return percent(share) if row["exact"] else f"≤ {percent_up(share)}"
 
     several = ["-" if row[name] is None else at_most(row[name]) for name in ("year", "household")]
     return [
         f"{row['epsilon']:.4g}",
         row["protocol"],
-        percent(row["sure_from_half"]),
-        percent(row["sure_from_tenth"]),
+        percent_up(row["sure_from_half"]),
+        percent_up(row["sure_from_tenth"]),
         "-" if row["guess"] is None else percent(row["guess"]),
         *several,
-        f"{row['error']:.3g}",
-        "-" if row["leverage"] is None else f"{row['leverage']:.3g}",
+        three_digits(row["error"]),
+        "-" if row["leverage"] is None else three_digits(row["leverage"]),
     ]
 
 
@@ -248,10 +302,9 @@ def _picture(rows: Sequence[dict[str, Any]]) -> str:
         points = [at(row["epsilon"], row[key]) for row in rows if row[key] is not None]
         if len(points) > 1:
             lines.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{color}" stroke-width="2"/>')
-            y = 30 + 20 * len(names)
             names.append(
-                f'<line x1="385" x2="405" y1="{y - 4}" y2="{y - 4}" stroke="{color}" stroke-width="2"/>'
-                f'<text x="410" y="{y}">{name}</text>'
+                f'<span><svg viewBox="0 0 20 10" aria-hidden="true"><line x1="0" x2="20" y1="5" y2="5" '
+                f'stroke="{color}" stroke-width="3"/></svg>{name}</span>'
             )
     if not lines:
         return ""
@@ -267,10 +320,11 @@ def _picture(rows: Sequence[dict[str, Any]]) -> str:
     own = next(row["epsilon"] for row in rows if row["own"])
     here = at(own, 0).split(",")[0]
     return (
-        '<svg viewBox="0 0 600 226" role="img" aria-label="What an attacker knows in percent, against the epsilon of '
-        f'one report">{grid}<line x1="{here}" x2="{here}" y1="20" y2="190" stroke="#888" stroke-dasharray="3 3"/>'
-        f'{"".join(lines)}{marks}{"".join(names)}<text x="205" y="219" text-anchor="middle">epsilon of one report'
-        "</text></svg>"
+        '<figure><svg viewBox="0 0 380 226" role="img" aria-label="What an attacker knows in percent, against the '
+        f'epsilon of one report">{grid}<line x1="{here}" x2="{here}" y1="20" y2="190" stroke="#888" '
+        'stroke-dasharray="3 3"/>'
+        f'{"".join(lines)}{marks}<text x="205" y="221" text-anchor="middle">epsilon of one report</text></svg>'
+        f"<figcaption>{''.join(names)}</figcaption></figure>"
     )
 
 

@@ -26,6 +26,7 @@ from deniable.privacy import Repeated, attack, averaging, surest
 from deniable.privacy.composition import CannotCompose
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM, SUM
+from deniable.protocols.stratified import Stratified
 from deniable.surveys.results import outweighs, three_digits
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import MEMOIZE, Longitudinal
@@ -288,6 +289,9 @@ def estimated(protocol: Protocol, tally: Tally) -> Known | None:
 
 def _at(protocol: Protocol, level: Fraction, people: int) -> Protocol | None:
     """What the planner would choose for the question, else the same kind; None where neither exists at this epsilon."""
+    if isinstance(protocol, Stratified):
+        inner = _at(protocol.inner, level, people)
+        return None if inner is None else protocol.asking(inner)
     if protocol.fresh and protocol.guarantee.relation == ANY:
         try:
             return planning.build_one(protocol.domain, level, people, protocol.reads)
