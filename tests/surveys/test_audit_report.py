@@ -118,6 +118,8 @@ def test_what_a_plan_says_of_every_kind_is_its_error(name, number, protocol):
     said = re.findall(r"\+-([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)", protocol.remark(n))
     owners = [(protocol, n), *protocol.parts(n).values(), *((g.protocol, p) for g, p in groups(protocol, n))]
     figures = [figure(people) for one, people in owners for figure in (one.error, one.noise)]
+    if hasattr(protocol, "mean_error"):  # of a key that half or a tenth of the people have
+        figures += [protocol.mean_error(n, share) for share in (0.5, 0.1)]
     allowed = [quantile(0.95) * figure * scale for figure in figures for scale in (1, 100, 0.5)]
     for number_said in said:
         assert any(float(number_said) == pytest.approx(one, rel=0.06) for one in allowed), protocol.remark(n)

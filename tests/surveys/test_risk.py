@@ -11,7 +11,7 @@ from deniable.domains import ListedDomain
 from deniable.privacy import Evidence, recurrence, surest
 from deniable.protocols import Memoized, registered
 from deniable.protocols.base import ANY, METRIC, STREAM
-from deniable.surveys.risk import Known, estimated, of_survey, percent, reports_in_a_year, risks
+from deniable.surveys.risk import Known, estimated, of_survey, percent, percent_up, reports_in_a_year, risks
 
 LOCAL = {name: kind for name, kind in registered().items() if kind.local}
 KINDS = [(name, number, one) for name, kind in LOCAL.items() for number, one in enumerate(kind.examples())]
@@ -74,8 +74,8 @@ def test_figures_and_sentences_of_every_kind_hold(name, number, protocol, laws):
     found = risks(protocol, 1000, reports=2, household=2, levels=())
     row, told = found.own, " ".join(found.words)
     assert told.count("%") >= 2
-    assert percent(row.sure_from_half) in told
-    assert percent(row.sure_from_tenth) in told
+    assert percent_up(row.sure_from_half) in told
+    assert percent_up(row.sure_from_tenth) in told
     assert ("is told as" in told or "are told as" in told) == bool(protocol.clear)
     assert ("up to a probability" in told) == bool(protocol.guarantee.delta)
     assert (protocol.guarantee.over in told) == (protocol.guarantee.relation != ANY)
