@@ -519,6 +519,16 @@ def test_the_worst_report_of_the_worst_range_is_found_in_each_way(law, monkeypat
                     assert apart * (1 - 1e-9) <= found[1] <= 4 * apart
 
 
+@pytest.mark.parametrize(("fanouts", "used"), [((4, 4, 4, 4), 256), ((3, 4, 8), 90)])
+def test_the_search_by_digits_agrees_with_all_sets_of_more_nodes(fanouts, used, monkeypatch):
+    sizes = [math.prod(fanouts[: place + 1]) for place in range(len(fanouts))]
+    levels = [Level(100 + size, np.full(size, 1 / size), HASHED[1]) for size in sizes]
+    tree = Tree(fanouts, tuple(levels))
+    found = tree._most(len(sizes) - 1, used)
+    monkeypatch.setattr("deniable.protocols.ranges.tree.has_blocks", lambda *_: False)
+    assert found[0] == pytest.approx(tree._most(len(sizes) - 1, used)[0], rel=1e-9)
+
+
 @pytest.mark.parametrize("law", [HASHED[1], KEPT[1]], ids=["hashed", "kept"])
 def test_how_far_one_report_moves_each_range_is_exact(law, monkeypatch):
     """Of levels of hashes with too many sets it is a bound, which is below that of any nodes."""

@@ -38,10 +38,14 @@ def heaviest(weights: Floats, nodes: Floats, kept: int) -> Floats:
     >>> heaviest(np.array([[0.5, 2.0, -1.0]]), np.array([[2.0, 1.0, 9.0]]), 2).tolist()
     [2.5]
     """
+    found: Floats
+    if kept == 1:
+        found = np.where(nodes > 0, weights, -np.inf).max(axis=1)
+        return found
     order = np.argsort(-weights, axis=1)
     ordered, many = np.take_along_axis(weights, order, axis=1), np.take_along_axis(nodes, order, axis=1)
     before = np.cumsum(many, axis=1) - many
-    found: Floats = (ordered * np.clip(kept - before, 0, many)).sum(axis=1)
+    found = (ordered * np.clip(kept - before, 0, many)).sum(axis=1)
     return found
 
 
