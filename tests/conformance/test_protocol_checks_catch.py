@@ -104,6 +104,18 @@ def test_batches_that_differ_from_single_reports() -> None:
 
 
 @dataclass(frozen=True)
+class OtherColumns(GRR):
+    """Takes the first answer of a column for all of them, and one too far."""
+
+    def privatize(self, values: Any, bits: Bits | None = None) -> Any:
+        return super().privatize([(values[0] + 1) % 3] * len(values), bits)
+
+
+def test_columns_that_are_read_otherwise() -> None:
+    caught(checks.check_law, OtherColumns(3, 1), "a column of answers gives other reports")
+
+
+@dataclass(frozen=True)
 class NominalQ(OUE):
     """An estimator that uses the textbook's probability instead of the realized one, here off by a lot."""
 

@@ -60,10 +60,11 @@ def test_coins_above_other_bits_are_the_64_bit_comparison(threshold: int, used: 
     spare = 16 - used
     rest = threshold % (1 << 64 - spare)
     ties = 1 << used if rest else 0
+    above = (ALL_SHORT.astype(np.uint64) >> np.uint64(used)) << np.uint64(64 - spare)
     for low in {0, max(rest - 1, 0), rest, (1 << 64 - spare) - 1}:
         bits = Scripted(*([np.full(ties, low << spare, dtype="<u8")] if ties else []))
         got = kernels.coins_above(bits, ALL_SHORT, used, threshold)
-        assert got.tolist() == [(int(word) >> used) << 64 - spare | low < threshold for word in ALL_SHORT]
+        assert np.array_equal(got, above | np.uint64(low) < np.uint64(threshold))
         assert bits.items == []
     assert kernels.coins_above(Scripted(), ALL_SHORT, used, WORD).all()
 

@@ -335,8 +335,8 @@ SAMPLERS = [
     ),
     Sampler(
         "report noisy max",
-        lambda e: ch.noisy_max_law([2, 0, 1], e),
-        lambda e, n, bits: ch.report_noisy_max([2, 0, 1], e, bits=bits, size=n),
+        lambda e: ch.noisy_max_law([5, 0, 2], e),
+        lambda e, n, bits: ch.report_noisy_max([5, 0, 2], e, bits=bits, size=n),
     ),
     Sampler("Laplace on a grid", lambda e: _laplace_cells(float(e) / 2, 20), _draw_grid),
 ]

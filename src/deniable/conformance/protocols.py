@@ -138,8 +138,12 @@ def _drawn(
     keys = _as_numbers(rows)
 
     def counted(reports: NDArray[np.uint8]) -> NDArray[np.int64]:
-        drawn = np.sort(_as_numbers(reports))
-        found = np.searchsorted(drawn, keys, "right") - np.searchsorted(drawn, keys, "left")
+        drawn = _as_numbers(reports)
+        if drawn.itemsize <= 2:
+            found = np.bincount(drawn, minlength=1 << 8 * drawn.itemsize)[keys]
+        else:
+            drawn.sort()
+            found = np.searchsorted(drawn, keys, "right") - np.searchsorted(drawn, keys, "left")
         return np.append(found, len(drawn) - found.sum())
 
     return follows(map(counted, _batches(protocol, value, n)), np.append(law, 0.0), early)
