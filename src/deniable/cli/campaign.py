@@ -17,7 +17,7 @@ import typer
 
 from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.load_survey import find, questions, read_rounds, read_target, service_rounds
+from deniable.cli.load_survey import find_round, questions, read_rounds, read_target, service_rounds
 from deniable.cli.options import AnalystToken, Json, Output, named, new_app, only_one_stdin, read_text
 from deniable.cli.output import examples, many, shown
 from deniable.cli.survey import answers_of, campaign_words, print_survey
@@ -109,7 +109,7 @@ def following(
     if tally is not None:
         raise SpecError("the next round is made from a tally: give its file, or a service --from")
     with Analyst(service, token) as analyst:
-        given = _round_at(analyst, source)
+        given = find_round(analyst, source)
         states = {one.fingerprint: one for one in analyst.surveys()}
         listed = states.get(given.fingerprint)
         after = None if listed is None else listed.next_round
@@ -124,6 +124,9 @@ def following(
             # A name stands for the last round, and the file holds that one: this command has been here before.
             output.write(f"round {round_of(kept).number} is published already: {analyst.address(kept.fingerprint)}\n")
             return
+        place = round_of(given)
+        if place.last:
+            raise SpecError(f"round {place.number} of {place.campaign.rounds} is the last: no round comes after it")
         state = "unknown" if listed is None else listed.state
         if state not in ("closed", "over"):
             if not publish or not yes or listed is None:
@@ -156,22 +159,6 @@ def _from_files(source: str, tally: str | None) -> tuple[Survey, SurveyTally]:
         return given, SurveyTally.from_spec(content)
     except DeniableError as wrong:
         raise type(wrong)(f"{named(tally)}: {wrong}") from None
-
-
-def _round_at(analyst: Analyst, source: str) -> Survey:
-    """The round that is meant: a name stands for the last round of that name."""
-    try:
-        found = find(analyst, source)
-    except DeniableError:
-        same = [one for one in analyst.surveys() if one.name == source]
-        last = [one for one in same if one.next_round is None]
-        if len(same) < 2 or len(last) != 1:
-            raise
-        found = analyst.survey(last[0].fingerprint)
-    if not isinstance(found, Survey):
-        raise SpecError("a service collects surveys, not single protocols")
-    round_of(found)
-    return found
 
 
 def _kept(to: Path | None) -> Survey | None:
@@ -234,7 +221,7 @@ def show(
 ) -> None:
     """Show a campaign at a service: its rounds, how many answered each, and the tally that each was made from."""
     with Analyst(service, token) as analyst:
-        rounds, tallies = service_rounds(analyst, _round_at(analyst, source))
+        rounds, tallies = service_rounds(analyst, find_round(analyst, source))
         states = {one.fingerprint: one.state for one in analyst.surveys()}
     check_chain(rounds, tallies)
     rule = round_of(rounds[0])

@@ -13,7 +13,7 @@ import typer
 from deniable._extras import require
 from deniable._files import atomic_write
 from deniable.cli import output
-from deniable.cli.load_survey import Target, find, questions, read_rounds, read_target, service_rounds
+from deniable.cli.load_survey import Target, find, find_round, questions, read_rounds, read_target, service_rounds
 from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format, read_text
 from deniable.cli.output import examples, many, save_figure, shown
 from deniable.cli.tally import counted
@@ -301,10 +301,7 @@ def _combined(
         raise SpecError("estimates are made from files or from a service, not from both")
     else:
         with Analyst(service, token) as analyst:
-            target = find(analyst, survey)
-            if not isinstance(target, Survey):
-                raise SpecError("a service collects surveys, not single protocols")
-            rounds, tallies = service_rounds(analyst, target)
+            rounds, tallies = service_rounds(analyst, find_round(analyst, survey))
     last = rounds[-1]
     results = combine(rounds, tallies)
     found = {}

@@ -201,6 +201,22 @@ def find(analyst: Analyst, given: str) -> Target:
     return found
 
 
+def find_round(analyst: Analyst, source: str) -> Survey:
+    """The round that is meant: a name stands for the last round of that name."""
+    try:
+        found = find(analyst, source)
+    except DeniableError:
+        same = [one for one in analyst.surveys() if one.name == source]
+        last = [one for one in same if one.next_round is None]
+        if len(same) < 2 or len(last) != 1:
+            raise
+        found = analyst.survey(last[0].fingerprint)
+    if not isinstance(found, Survey):
+        raise SpecError("a service collects surveys, not single protocols")
+    round_of(found)
+    return found
+
+
 def refuse_uncollected(survey: Survey, source: str) -> None:
     """Refuse a survey for files only."""
     if survey.terms is None:

@@ -139,9 +139,11 @@ def test_the_command_line_follows_a_campaign_at_a_service(live, ran, tmp_path):
     second = Survey.load(file)
     live.send(second, 0, people(second, 900, 2))
     expected = combine([FIRST, second], [tally(live, FIRST), tally(live, second)])["hours"]
-    for survey in (FIRST, second):
-        read = json.loads(ran("estimate", survey.fingerprint, "--combined", "--from", server, "--json").stdout)
+    for given in (FIRST.fingerprint, second.fingerprint, "work"):  # the name of all rounds stands for the campaign
+        read = json.loads(ran("estimate", given, "--combined", "--from", server, "--json").stdout)
         assert read["questions"][0]["rows"][0]["value"] == pytest.approx(expected.value)
+    late = ran("campaign", "next", "work", "--from", server, "-o", tmp_path / "round-3.json", code=2)
+    assert "round 2 of 2 is the last" in late.stderr
 
 
 def published(live):
