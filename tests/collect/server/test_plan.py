@@ -61,7 +61,7 @@ def test_the_audit_of_a_survey_is_a_page_of_the_service(tmp_path):
         page = live.get(f"/audit/{survey.fingerprint}")
         assert page.status == 200
         text = page.body.decode()
-        assert "Cleared: epsilon" in text
+        assert "Cleared: the exact epsilon is" in text
         assert survey.fingerprint in text
         assert "made by the service that collects the reports" in text
         assert 'id="risk"' in text
