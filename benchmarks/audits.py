@@ -127,7 +127,8 @@ POWER, FIRST_SEED = "audit-power", 72_000
 
 def _found(protocol: dn.Protocol, seed: int, samples: int, spec: bool = False) -> Found:
     inputs = range(protocol.domain.size)
-    return search(Batches(protocol, dn.Simulation(seed)), inputs, samples, protocol=protocol if spec else None)
+    spec_at_hand = protocol if spec else None
+    return search(Batches(protocol, dn.Simulation(seed)), inputs, samples, protocol=spec_at_hand, seed=seed)
 
 
 @benchmark("audit-power", "lower bounds of epsilon from 20,000 samples per input, epsilon 1, 50 answers", group=POWER)
@@ -192,7 +193,7 @@ def null(size: Size) -> Case:
     }
     facts |= {name: f"{sum(own)} of {len(own)}" for name, own in over.items()}
     quick = dn.GRR(2, 1)
-    same = [search(_Same(FIRST_SEED + number), [0, 1, 2], 1000).lower for number in range(audits)]
+    same = [search(_Same(FIRST_SEED + number), [0, 1, 2], 1000, seed=number).lower for number in range(audits)]
     facts["the same for all inputs"] = (
         f"{100 * np.mean([one > 0 for one in same]):.1f} % of {audits:,} audits above 0; "
         f"the largest bound is {max(same):.3f}"

@@ -210,7 +210,7 @@ def audit(
     if progress is not None and isinstance(client, Command):
         client.heard = _heard(progress, samples, inputs, stream)
     try:
-        found = search(client, list(inputs), samples, level, protocol, processes)
+        found = search(client, list(inputs), samples, level, protocol, processes, seed)
     finally:
         client.close()
     words = client.arguments if isinstance(client, Command) else None
@@ -405,7 +405,7 @@ def _of_protocol(
         bits = None if seed is None else Simulation(seed)
         spec = protocol if complete and hasattr(protocol, "support") else None
         tried = answers[:_SOME_INPUTS]
-        found = search(Batches(protocol, bits), tried, samples, level, spec)
+        found = search(Batches(protocol, bits), tried, samples, level, spec, seed=seed)
         return _judged(subject, claim, found, samples, level, len(tried), (f"exact was not possible: {why}",))
     known = math.inf if isinstance(ratio, float) else exact.log(ratio)
     over = isinstance(ratio, float) or not exp_at_least(claim, ratio)
@@ -761,7 +761,7 @@ def _columns(
     bits = None if seed is None else Simulation(seed)
     some = [answers[0], *answers[1 :: max(1, len(answers) // _COLUMNS)][: _COLUMNS - 1]]
     client = Function(partial(_one_report, protocol, bits)) if single else Batches(protocol, bits)
-    return search(client, some, _COLUMN_SAMPLES, _COLUMN_LEVEL)
+    return search(client, some, _COLUMN_SAMPLES, _COLUMN_LEVEL, seed=seed)
 
 
 def _one_report(protocol: Protocol, bits: Simulation | None, answer: Any) -> bytes:

@@ -4,9 +4,15 @@ Chosen     on one part of the samples: the two inputs and the event that tell th
            bytes of a report: bits, bytes, values that occur anywhere, common reports, thresholds of the report as a
            number, counts over the epochs of a stream; and up to three of them together. With a spec at hand there
            is one more: "the report supports this answer and not that one", and a tenth of the samples finds the answers
-Bounded    on the other part: ln(p / p') from both counts, with Clopper and Pearson's bounds made as sharp as their
-           order allows (Buehler). Nothing is chosen there. Nine tenths of the error goes to the event, one tenth to the
-           best event of the opposite direction
+Bounded    on the other part, where nothing is chosen, in one of two ways; the first part says which promises more
+           One way    ln(p / p') from both counts, with Clopper and Pearson's bounds made as sharp as their order allows
+                      (Buehler). Nine tenths of the error goes to the event, one tenth to the best event of the
+                      opposite direction
+           Both ways  an event that speaks for the first input, and another one for the second. A coin per sample says
+                      which input it is of. If the client keeps epsilon, reports speak for their input at most
+                      e^epsilon times as often as against it: P(A | v) + P(B | w) <= e^epsilon (P(A | w) + P(B | v)). So
+                      among those that speak the number that is right is binomial, and one bound of Clopper and
+                      Pearson's with all of the error is enough. Every sample counts twice
 Visible    the smallest epsilon of a client that would be found out in nine of ten audits of this size, by this event
 Power      an audit that finds no event with at least half of the claimed epsilon has no power: it clears nobody
 Client     a function of an input; with `stream=True` a function that makes a device, which is called once per epoch;
@@ -56,7 +62,8 @@ _SURE = 4.0
 _CHUNK = 512
 _OTHERS = 4
 _SAME = 64
-_OPPOSITE = 0.1
+_OPPOSITE, _WORTH = 0.1, 0.1
+"""The part of the error that the opposite event gets; and the guess from which on both ways are looked at together."""
 NINE_OF_TEN = 1.2816
 _CELLS, _BLOCKS, _STEP = 96, 512, 2.0**-13
 """Parts of the interval of a probability that are tried, parts of the counts, and how exactly a bound is found."""
@@ -382,11 +389,16 @@ class Event:
     def words(self) -> str:
         return " and ".join(feature.words if wanted else f"not ({feature.words})" for feature, wanted in self.literals)
 
-    def count(self, sample: Sample) -> int:
+    def holds(self, sample: Sample) -> Held:
         held = np.ones(len(sample), dtype=np.bool_)
         for feature, wanted in self.literals:
             held &= feature.holds(sample) == wanted
-        return int(held.sum())
+        return held
+
+    def count(self, sample: Sample, without: Event | None = None) -> int:
+        """Of how many samples it holds, where another event does not."""
+        held = self.holds(sample)
+        return int((held if without is None else held & ~without.holds(sample)).sum())
 
 
 def features(samples: Sequence[Sample], steps: int = 1) -> list[Feature]:
@@ -600,11 +612,25 @@ def _usual(n: int, low: float, high: float) -> tuple[int, int]:
     return max(0, int(first)), min(n, int(last)) + 1
 
 
-def expected_lower(p: float, q: float, n: float, alpha: float, spare: float = 0.0) -> float:
-    """About what the bound will be with n samples of each input, less `spare` standard errors."""
+def lower_bound_of_odds(right: int, wrong: int, alpha: float) -> float:
+    """The logarithm of the odds at least, from how many of a binomial number are right and wrong.
+
+    >>> round(lower_bound_of_odds(7310, 2690, 0.05), 3)
+    0.962
+    """
+    share = clopper_pearson(right, right + wrong, alpha, False) if right else 0.0
+    return math.log(share / (1 - share)) if share else -math.inf
+
+
+def expected_lower(p: float, q: float, n: float, alpha: float, spare: float = 0.0, both: bool = False) -> float:
+    """About what the bound will be with n samples of each input, less `spare` standard errors.
+
+    With `both` p and q are the shares of samples that speak for and against their input.
+    """
     from scipy.special import ndtri
 
-    return math.log(p / q) + (float(ndtri(alpha)) - spare) * math.hypot(float(_spread(p, n)), float(_spread(q, n)))
+    spread = math.sqrt((1 / p + 1 / q) / (2 * n)) if both else math.hypot(float(_spread(p, n)), float(_spread(q, n)))
+    return math.log(p / q) + (float(ndtri(alpha)) - spare) * spread
 
 
 # -- the audit -----------------------------------------------------------------------------------------
@@ -624,6 +650,8 @@ class Found:
     alpha: float
     same: bool = False
     """Whether two processes sent the same reports."""
+    both: bool = False
+    """Whether the counts are those of reports that speak for and against their input, of both inputs."""
     weakest: float = math.inf
     """The least of what other inputs were told apart by, carefully: where it is small the audit is blind for some."""
 
@@ -632,20 +660,24 @@ class Found:
         """The logarithm of the ratio of the two shares."""
         return _guess(*self.counts)
 
+    @property
+    def trials(self) -> int:
+        """Samples that each of the two counts is of."""
+        return 2 * self.judged if self.both else self.judged
+
     def visible(self, claim: float) -> float | None:
         """The smallest epsilon that nine of ten such audits would find out; None where there is no power."""
         n = self.judged
-        q = max(self.counts[1], 1) / n
-        p = max(self.counts[0], 1) / n
+        p, q = (max(count, 1) / self.trials for count in self.counts)
         most = -math.log(q) if q < 1 else 0.0
         if p <= q:
             return None
         low, high = claim, min(most, 64.0) - 1e-9
-        if high <= low or expected_lower(q * math.exp(high), q, n, self.alpha, NINE_OF_TEN) < claim:
+        if high <= low or expected_lower(q * math.exp(high), q, n, self.alpha, NINE_OF_TEN, self.both) < claim:
             return None
         for _ in range(50):
             middle = (low + high) / 2
-            seen = expected_lower(q * math.exp(middle), q, n, self.alpha, NINE_OF_TEN) >= claim
+            seen = expected_lower(q * math.exp(middle), q, n, self.alpha, NINE_OF_TEN, self.both) >= claim
             low, high = (low, middle) if seen else (middle, high)
         return high
 
@@ -662,8 +694,8 @@ class Found:
     def needed(self, goal: float) -> int | None:
         """With how many samples of each input the bound would reach a goal, if the shares are as they were seen."""
         n = self.judged
-        p, q = (max(count, 0.5) / n for count in self.counts)
-        p = min(p, 1 - 0.5 / n)
+        p, q = (max(count, 0.5) / self.trials for count in self.counts)
+        p = min(p, 1 - 0.5 / self.trials)
         if self.counts[1] == 0:  # never seen: the bound grows with the logarithm of the samples
             more = math.exp(min(goal + 1.3 - math.log(p), 100.0))
             return int(2 * more) if more < 1e15 else None
@@ -671,7 +703,7 @@ class Found:
             return None
         while n < MOST_SAMPLES**2:
             n *= 2
-            if expected_lower(p, q, n, self.alpha) > goal:
+            if expected_lower(p, q, n, self.alpha, both=self.both) > goal:
                 return 2 * n
         return None
 
@@ -691,8 +723,12 @@ def search(
     level: float = 0.95,
     protocol: Protocol | None = None,
     processes: bool = False,
+    seed: int | None = None,
 ) -> Found:
-    """The best event between two of the inputs, bounded on samples that did not choose it."""
+    """The best event between two of the inputs, bounded on samples that did not choose it.
+
+    `seed` is that of the coins which say how many samples of either input are taken.
+    """
     if len(inputs) < 2:
         raise NumberError("an audit compares inputs: give at least two")
     check_sizes(samples, level)
@@ -713,10 +749,17 @@ def search(
         chosen = max(_from_spec(protocol, inputs, drawn), chosen, key=lambda one: one.score)
     (first, second), event, opposite, weakest = chosen.pair, chosen.event, chosen.opposite, chosen.weakest
     judged = samples - choosing
-    more = [client.sample(inputs[one], judged) for one in (first, second)]
+    both_ways = opposite is not None and _speaks(event, opposite, drawn[first], drawn[second])
+    taken = int(np.random.default_rng(seed).binomial(2 * judged, 0.5)) if both_ways else judged
+    more = [client.sample(inputs[one], size) for one, size in ((first, taken), (second, 2 * judged - taken))]
     if protocol is not None:
         _check_form(protocol, more)
     here, there = (Sample.of(one, max(1, width)) for one in more)
+    if both_ways and opposite is not None:
+        counts = _spoken(event, opposite, here, there)
+        lower, pair = max(0.0, lower_bound_of_odds(*counts, alpha)), (inputs[first], inputs[second])
+        words = f"{event.words}; for the other input, {opposite.words}"
+        return Found(lower, pair, words, counts, judged, alpha, both=True, weakest=weakest)
     best = -math.inf
     counts = (0, 0)
     for one, a, b, share, turned in (
@@ -763,6 +806,19 @@ class _Chosen:
     """A careful guess of what it tells."""
 
 
+def _speaks(event: Event, opposite: Event, here: Sample, there: Sample) -> bool:
+    """Whether reports that speak for either input tell more than those that speak for the first one."""
+    one_way = _scores(event.count(here), event.count(there), len(here))
+    return bool(_scores(*_spoken(event, opposite, here, there), 2 * len(here)) > max(float(one_way), _WORTH))
+
+
+def _spoken(event: Event, opposite: Event, here: Sample, there: Sample) -> tuple[int, int]:
+    """How many reports speak for their input, and how many against it; the first event goes before the other."""
+    own, back = event.count(here), event.count(there)
+    mine, theirs = (opposite.count(sample, event) for sample in (here, there))
+    return own + theirs, back + mine
+
+
 def _from_spec(protocol: Any, inputs: Sequence[Any], drawn: list[Sample]) -> _Chosen:
     """The pair of answers, and the event that one is supported and the other is not."""
     labels = [protocol.domain.encode_one(value) for value in inputs]
@@ -775,7 +831,7 @@ def _from_spec(protocol: Any, inputs: Sequence[Any], drawn: list[Sample]) -> _Ch
     n, size = len(held[0]), len(inputs)
     own = np.array([[(one[:, v] & ~one[:, w]).sum() for w in range(size)] for v, one in enumerate(held)])
     other = np.array([[(held[w][:, v] & ~held[w][:, w]).sum() for w in range(size)] for v in range(size)])
-    scores = _scores(own, other, n)
+    scores = np.maximum(_scores(own, other, n), _scores(own + own.T, other + other.T, 2 * n))
     np.fill_diagonal(scores, -math.inf)
     v, w = np.unravel_index(int(scores.argmax()), scores.shape)
 
