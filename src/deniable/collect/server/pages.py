@@ -13,6 +13,7 @@ Place      the folder `web` of the package, or of the repository where the packa
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import json
@@ -321,8 +322,8 @@ async def front(call: Call) -> Response:
     return Response(content, 200, {"Content-Security-Policy": FRONT_POLICY}, "text/html")
 
 
-AUDIT_SAMPLES, AUDIT_SECONDS = 2_000, 300.0
-"""Samples of each input, where a protocol is judged by samples; and how long an audit may take."""
+AUDIT_SAMPLES, AUDIT_SECONDS, AUDIT_PATIENCE = 2_000, 300.0, 20.0
+"""Samples of each input, where a protocol is judged by samples; how long an audit may take, and a visitor waits."""
 MADE_HERE = (
     "This page was made by the service that collects the reports, with the software that it runs. Whoever does not "
     "want to trust it saves the specification and makes the page again: deniable audit survey.json --report audit.html."
@@ -344,7 +345,10 @@ async def audited(call: Call) -> Response:
         found = _aside(["audit", "-", "--json", "--samples", str(AUDIT_SAMPLES)], entry.canonical, service)
         return report_html(json.loads(found), MADE_HERE).encode()
 
-    content = await service.audits.answer(entry.fingerprint, work)
+    try:
+        content = await asyncio.wait_for(service.audits.answer(entry.fingerprint, work), AUDIT_PATIENCE)
+    except TimeoutError:  # the work goes on, and is kept
+        raise overloaded("this audit is still being made: load the page again in a minute", 30.0) from None
     return Response(content, 200, {"Content-Security-Policy": AUDIT_POLICY, "Cache-Control": "no-cache"}, "text/html")
 
 
