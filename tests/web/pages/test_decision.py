@@ -25,7 +25,7 @@ from tests.web.pages.test_dashboard import Open, sign_in
 
 MEMORY = (Path(__file__).parents[3] / "web" / "memory.js").read_text(encoding="utf-8").replace("export class", "class")
 P0, P1 = {"well": 0.6, "so-so": 0.3, "badly": 0.1}, {"well": 0.1, "so-so": 0.3, "badly": 0.6}
-RESPONDENTS = 500
+RESPONDENTS = 1500
 IN_BROWSER = 100
 
 # Every respondent is a device of its own, with a ledger in memory; all of them answer at once.
