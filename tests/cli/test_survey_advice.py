@@ -44,6 +44,15 @@ def test_shares_over_time_are_in_points_and_warned_about_where_they_are_wide(mad
     assert "the intervals of meat are wider than +-10 points" in ran.err
 
 
+def test_what_is_expected_of_a_regression_has_a_meaning(made):
+    record = {"age": {"number": {"low": 20, "high": 60, "unit": "years"}}, "ill": ["no", "yes"]}
+    answers = {"record": record, "regress": {"target": "ill", "link": "logistic", "answer": "yes"}}
+    ran = made(epsilon=1, budget=..., people=2000, questions=[{"id": "you", "text": "About you", "answers": answers}])
+    width = half_width(Survey.load("made.json")["you"].protocol, 2000, 0.95)
+    assert f"2,000  +-{100 * width:.1f} % of a query's range" in ran.out
+    assert "reads the coefficients from them" in ran.out
+
+
 def test_a_new_survey_says_how_exact_it_will_be(made):
     ran = made(epsilon="0.3", people=1500, questions=[ASKED, ASKED | {"id": "named", "protocol": "OUE"}])
     rows = {line.split()[0]: line for line in ran.out.partition("expected:\n")[2].splitlines()[1:3]}
@@ -113,8 +122,8 @@ def test_a_first_epoch_that_is_cut_is_said(run):
     assert "30 epochs of 1 day, the first of 12 hours\n" in run("survey", "show", "late.json").out
 
 
-def test_every_answer_is_listed_up_to_forty(run):
-    for size, end in ((12, "answer 11)"), (40, "answer 39)"), (45, "answer 39 and 5 more)")):
+def test_every_answer_is_listed_unless_the_line_gets_long(run):
+    for size, end in ((8, "answer 7)"), (12, "answer 7 and 4 more)"), (45, "answer 7 and 37 more)")):
         labels = [f"answer {i}" for i in range(size)]
         Survey("many", [Question("one", "?", GRR(labels, 1))]).save("many.json")
         assert end in run("survey", "show", "many.json").out

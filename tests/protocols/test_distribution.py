@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
-from deniable import Distribution, Integers, Interval, Simulation, Tally, Window
+from deniable import Distribution, Integers, Interval, Moments, Simulation, Tally, Window
 from deniable.errors import DomainError, MismatchError, NumberError
 from deniable.exact import exp_at_least
 from deniable.protocols.numeric import density as smoothness
@@ -284,6 +285,18 @@ def test_two_groups_differ_or_do_not() -> None:
     other = Window(Interval(0, 2), 1, positions=256, read="distribution")
     with pytest.raises(MismatchError):
         group(0.5) - other.estimate(other.empty())  # type: ignore[operator]
+
+
+def test_no_interval_of_a_standard_deviation_is_wider_than_what_it_can_be() -> None:
+    window = Window(Interval(0, 100), 1, positions=64, read="distribution")
+    for made, name in ((window, "sd"), (Moments(Interval(0, 100), 1), "")):
+        for seed in range(2):
+            found: Any = made.estimate(made.tally(made.privatize([0, 100, 0, 100, 50], Simulation(seed))))
+            rows = {row["label"]: row for row in found.table().records()}["standard deviation"]
+            low, high = found.sd.interval() if name else (rows["low"], rows["high"])
+            assert 0 <= low <= high <= 50
+            assert (rows["low"], rows["high"]) == (low, high)
+            assert not rows["value"] > 50
 
 
 def test_repeated_people_widen_every_interval() -> None:

@@ -162,6 +162,18 @@ def test_before_the_first_report_and_after_it() -> None:
     assert one.rectangle().interval() == (pytest.approx(1), pytest.approx(1))
 
 
+def test_whole_numbers_stand_in_the_middle_of_what_is_drawn() -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    made = Rectangles({"x": Integers(1, 4), "y": Interval(0, 1)}, 1, cells=(4, 2), grids=[(2, 2)])
+    axes = made.estimate(made.empty()).plot()
+    (mesh,) = axes.collections
+    corners = mesh.get_coordinates()
+    assert corners[:, 0, 1].tolist() == [0.5, 2.5, 4.5], "1 to 2, then 3 to 4"
+    assert corners[0, :, 0].tolist() == [0, 0.5, 1]
+    along, up = axes.lines[0].get_data()
+    assert (set(along), set(up)) == ({0.25, 0.75}, {1.5, 3.5})
+
+
 @pytest.mark.parametrize("corner", [(0, 0), (0, 99), (73, 99)])
 def test_everybody_in_one_corner(corner: tuple[int, int]) -> None:
     made = Rectangles({"x": Integers(0, 73), "y": Integers(0, 99)}, 1, people=30_000)

@@ -233,6 +233,17 @@ def test_what_was_subsampled_is_said() -> None:
     assert not any("too small" in note for note in whole.estimate(whole.tally(whole.privatize([set()] * 9))).notes)
 
 
+def test_what_one_report_tells_is_said() -> None:
+    protocol = ItemSets(dn.Sets(["mail", "maps", "music"], at_most=2), 1, largest=2)
+    reports = [protocol.privatize([{"mail"}], Simulation(seed)) for seed in range(20)]
+    tallies = [protocol.tally(one) for one in reports]
+    about_items = [bool(protocol.tallies(tally)[0].n) for tally in tallies]
+    items, pairs = (protocol.estimate(tallies[about_items.index(which)]).notes for which in (True, False))
+    assert any("of the people (0% to 100%) have 2 items or more" in note for note in items)
+    assert pairs[0] == "too few people to tell anything about single items: the reports so far (1) are all about sets"
+    assert not any("no reports yet" in note for note in pairs)
+
+
 def test_shares_and_means_of_keys_are_within_their_errors() -> None:
     """Five standard errors of 40 figures; Fieller's intervals hold the means of rare keys, too."""
     rng = np.random.default_rng(4)

@@ -22,7 +22,7 @@ from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.load_survey import losses, read_target, refuse_expired, refuse_uncollected
 from deniable.cli.options import new_app, read_text
-from deniable.cli.output import examples
+from deniable.cli.output import examples, shown
 from deniable.cli.store import DEFAULT, StoreUrl, has_password, is_made, without_password
 from deniable.collect.http import is_loopback
 from deniable.collect.stores import open_store
@@ -210,6 +210,7 @@ def serve(
 
     def announce(address: str, operator: str | None) -> None:
         for survey in surveys.values():
+            output.write(f"published: {shown(survey.name)}\n")
             output.write(f"survey: {address}/v1/surveys/{survey.fingerprint}\n")
             output.write(f"answer: {address}/s/{survey.fingerprint}\n")
             output.write(f"dashboard: {address}/dashboard/{survey.fingerprint}\n")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,7 +52,9 @@ Given = Annotated[str, typer.Argument(metavar="SURVEY", help="A survey file, in 
 
 app = new_app()
 
-_MOST_ANSWERS = 40
+_MOST_ANSWERS = 80
+"""Characters of the possible answers that are listed in a table."""
+_QUERIED = ("queries", "regression")
 LEVEL = 0.95
 WIDE = 0.1
 """Intervals that reach further than this to either side say little."""
@@ -558,12 +561,20 @@ def _sizes(survey: Survey) -> str:
 
 
 def answers_of(domain: Domain) -> str:
-    """The possible answers, in full unless there are very many."""
+    """The possible answers, in full unless that would be a very long line.
+
+    >>> answers_of(Categories(["yes", "no"]))
+    'the 2 categories (yes, no)'
+    >>> answers_of(Categories([f"city number {place}" for place in range(42)]))[-41:]
+    'city number 3, city number 4 and 37 more)'
+    """
     if not isinstance(domain, Categories):
         return str(domain)
-    listed = ", ".join(map(text, domain.values[:_MOST_ANSWERS]))
-    more = f" and {domain.size - _MOST_ANSWERS} more" if domain.size > _MOST_ANSWERS else ""
-    return f"the {domain.size} categories ({listed}{more})"
+    names = [text(value) for value in domain.values[:_MOST_ANSWERS]]
+    lengths = accumulate(len(name) + 2 for name in names)
+    fit = max(1, sum(length <= _MOST_ANSWERS + 2 for length in lengths))
+    more = f" and {domain.size - fit} more" if domain.size > fit else ""
+    return f"the {domain.size} categories ({', '.join(names[:fit])}{more})"
 
 
 def _epochs(terms: Terms) -> str:
@@ -693,6 +704,9 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
         if protocol.reads in ("ranges", "rectangles", "places", "series"):  # a share, whichever it is
             rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", "-"])
             continue
+        if protocol.reads in _QUERIED:
+            rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} % of a query's range", "-"])
+            continue
         if protocol.unit or protocol.reads not in ("shares", "items", "keys", "found"):
             rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
             continue
@@ -704,6 +718,12 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
         rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", from_share])
     output.write(f"\nexpected{_each(survey)}:\n")
     output.table(["question", "people", f"{100 * LEVEL:g}% interval", "smallest visible share"], rows)
+    if any(protocol.reads == "regression" for _, protocol, _ in _parts(survey, people)):
+        output.write("\n")
+        output.prose(
+            "A regression asks for means of queries, and reads the coefficients from them: how exact these are depends "
+            "on how the columns hang together, and stands beside them in the result."
+        )
 
 
 def _parts(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, Protocol, int]]:

@@ -251,7 +251,7 @@ class Result(ABC):
         said = [*self.said, *([misfit.message] if misfit is not None and misfit.message else [])]
         if self.fakes:
             said.append(self.robust_note)
-        return said if self.n or TOO_FEW in said else [NOTHING, *said]
+        return said if self.n or any(TOO_FEW in one for one in said) else [NOTHING, *said]
 
     @property
     def robust_note(self) -> str:

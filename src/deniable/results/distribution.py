@@ -275,13 +275,17 @@ class Distribution(Result):
 
     @cached_property
     def sd(self) -> Figure:
-        """The standard deviation of the numbers."""
+        """The standard deviation of the numbers; it is at most half of the width of the domain."""
+        most = (self.ends[1] - self.ends[0]) / 2
+
+        def root(variance: float) -> float:
+            return min(most, math.sqrt(max(0.0, variance)))
 
         def interval(level: float, population: bool) -> tuple[float, float]:
-            low, high = (math.sqrt(max(0.0, end)) for end in self.variance.interval(level, population))
-            return (low, high) if self.n else (0.0, (self.ends[1] - self.ends[0]) / 2)
+            low, high = self.variance.interval(level, population)
+            return (root(low), root(high)) if self.n else (0.0, most)
 
-        value = math.sqrt(max(0.0, self.variance)) if self.n else math.nan
+        value = root(self.variance) if self.n else math.nan
         return Figure(value, interval, None if self.n else math.nan)
 
     def _smooth_figure(self, weights: Floats, bias: float, play: tuple[float, float]) -> Figure:

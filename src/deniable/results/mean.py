@@ -46,6 +46,8 @@ class Mean(Result):
     unit: str = ""
     figure: str = "mean"
     """What the value is: the mean, or another figure that is estimated like one, such as a variance."""
+    is_within: bool = False
+    """Whether intervals stay between the ends, as those of a standard deviation do, which is not unbiased anyway."""
 
     @classmethod
     def nothing(cls, ends: tuple[float, float], protocol: str, unit: str = "") -> Mean:
@@ -62,6 +64,8 @@ class Mean(Result):
             return self.ends
         value = np.array([self.value])
         ((low, high),) = self._widened(np.stack([value - reach, value + reach], axis=1), value)
+        if self.is_within:
+            low, high = np.clip([low, high], *self.ends)
         return float(low), float(high)
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:

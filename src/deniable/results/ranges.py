@@ -230,6 +230,11 @@ class Side(NamedTuple):
     def at(self, cell: float) -> float:
         return self.low + self.step * min(cell, self.cells)
 
+    @property
+    def before(self) -> float:
+        """How far before its beginning a cell is drawn: whole numbers stand in the middle of theirs."""
+        return self.step / 2 if self.is_whole else 0.0
+
     def places(self, span: tuple[float, float] | None) -> tuple[float, float]:
         """A range of numbers, both included, as cells: where it begins, and where it ends; None is all of them."""
         if span is None:
@@ -438,7 +443,7 @@ def heat_map(result: RectangleShares, rows: Rows, ax: Any = None) -> Any:
     begin, end, left, right = (rows.more[name] for name in ("begin", "end", "second_begin", "second_end"))
     shape = tuple(edges.size - 1 for edges in result.edges)
     heights, widths = (
-        [side.at(edge) for edge in edges] for side, edges in zip(result.sides, result.edges, strict=True)
+        [side.at(edge) - side.before for edge in edges] for side, edges in zip(result.sides, result.edges, strict=True)
     )
     area = (end - begin) * (right - left)
     density = np.maximum(0.0, np.nan_to_num(rows.value)) / area * area.mean()
@@ -447,9 +452,8 @@ def heat_map(result: RectangleShares, rows: Rows, ax: Any = None) -> Any:
     )
     ax.figure.colorbar(mesh, ax=ax, label="share, of a rectangle of average size")
     unsure = ~(rows.low > 0)
-    ax.plot(
-        ((left + right) / 2)[unsure], ((begin + end) / 2)[unsure], ".", color=INK, markersize=3, label="may be zero"
-    )
+    along, up = (left + right) / 2 - second.before, (begin + end) / 2 - first.before
+    ax.plot(along[unsure], up[unsure], ".", color=INK, markersize=3, label="may be zero")
     if unsure.any() and not unsure.all():
         ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(0, -0.1), borderaxespad=0.2)
     ax.set(xlabel=second.title, ylabel=first.title)

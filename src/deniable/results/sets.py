@@ -66,11 +66,11 @@ class ItemShares(Estimate):
             said = [*said, RANKED_BY_GUESS]
         if not self.n or not self.at_most or self.sizes is None:
             return said
-        share = float(np.clip(self.sizes.frequencies[-1], 0.0, 1.0))
+        share, low, high = np.clip([self.sizes.frequencies[-1], *self.sizes.interval()[-1]], 0.0, 1.0)
         return [
             *said,
-            f"about {share:.0%} of the people have {self.at_most} items or more: of a larger set {self.at_most} were "
-            "drawn, so that the shares of its items come out too small",
+            f"about {share:.0%} of the people ({low:.0%} to {high:.0%}) have {self.at_most} items or more: of a larger "
+            f"set {self.at_most} were drawn, so that the shares of its items come out too small",
         ]
 
     def consistent(self, method: str = "norm-sub") -> ItemShares:

@@ -192,7 +192,9 @@ class Process(Client):
                 env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | self._variables,
             )
         assert self.process.stdout is not None
+        self.said = ""
         for line in self.process.stdout:
+            self.said += line
             if re.match(r"(serving|relaying): http://127\.0\.0\.1:\d+/", line):
                 return
         raise AssertionError(f"the service did not start: {self.log.read_text()}")

@@ -116,6 +116,7 @@ def test_serve_refuses_what_publish_refuses(tmp_path):
     over.save(file)
     with Process(url, "--publish", str(file)) as service:
         assert service.get(f"/v1/surveys/{over.fingerprint}").status == 200
+        assert f"published: {over.name}\nsurvey: http" in service.said
 
 
 COMMANDS = [

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -316,9 +316,10 @@ class Moments(Groups):
             deviation = math.sqrt(variance) if variance > 0 else 0.0 * variance
             reach = error / (2 * deviation) if deviation > 0 else math.sqrt(error)
             label = f"standard deviation{of}"
-            parts[label] = self._part(
-                label, half * deviation, half * min(reach, math.sqrt(error)), (0.0, half), unit, n
+            found = self._part(
+                label, half * min(1.0, deviation), half * min(reach, math.sqrt(error)), (0.0, half), unit, n
             )
+            parts[label] = replace(found, is_within=True)
         if count == 2:
             parts["correlation"] = self._correlation(figures, spreads, n)
         return parts

@@ -40,7 +40,7 @@ from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
 from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets, subset_variances
 from deniable.protocols.tally import Tally
-from deniable.results import Floats, ItemShares, TogetherShares, Weights, quantile
+from deniable.results import TOO_FEW, Floats, ItemShares, TogetherShares, Weights, quantile
 from deniable.results.sets import best_guess, set_label, shrunk
 
 FEW_ITEMS = 128
@@ -235,7 +235,8 @@ class ItemSets(Groups):
     def _estimate(self, tally: Tally) -> ItemShares:
         own, *others = self.tallies(tally)
         if not own.n:
-            return replace(self._nothing(), n=0)
+            few = f"{TOO_FEW} about single items: the reports so far ({tally.n:,}) are all about sets"
+            return replace(self._nothing(), n=0, said=(few,) if tally.n else ())
         items: ItemShares = self._law.estimate(own)
         sizes = None if items.sizes is None else _of_all(items.sizes, tally.n, self.name)
         found: ItemShares = replace(_of_all(items, tally.n, self.name), sizes=sizes)
