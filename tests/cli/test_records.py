@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from deniable.cli.marginals import _OF_A_MODEL
+from deniable.surveys.results import outweighs
 
 ROOT = Path(__file__).parents[2]
 PARTS = {
@@ -259,8 +260,11 @@ def test_how_often_intervals_of_models_hold_is_said_as_it_was_measured() -> None
 def test_a_plan_of_queries_names_the_error_of_each(run) -> None:
     asked = {"tired smokers": {"times": ["sleep", ["smoke", "yes"]]}, "score": {"weights": [["sleep", 1]], "bound": 2}}
     given = ("plan", "--record", json.dumps(PARTS), "--queries", json.dumps(asked), "--epsilon", "1")
-    assert "tired smokers" in run(*given, "--people", "20000").out
-    found = json.loads(run(*given, "--people", "20000", "--json").out)["queries"]
+    shown = run(*given, "--people", "20000").out
+    assert "tired smokers" in shown
+    whole = json.loads(run(*given, "--people", "20000", "--json").out)
+    assert outweighs(whole["leverage"]) in " ".join(shown.split())
+    found = whole["queries"]
     assert [one["query"] for one in found] == list(asked)
     assert [one["people"] for one in found] == [10_000, 10_000]
     first, second = (one["stderr"] for one in found)

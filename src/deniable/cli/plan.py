@@ -309,20 +309,24 @@ def _given(what: str, option: str) -> tuple[str, str]:
 
 
 def _figures(asked: Queries, n: int, level: float, population: bool, as_json: bool) -> None:
+    from deniable.surveys.results import outweighs  # surveys take a while to load, and other plans need none
+
     people, reach = asked.people(n), quantile(level)
     each = list(zip(people, asked.errors(n, population).items(), strict=True))
     if as_json:
         found = [
             {"query": name, "people": own, "stderr": error, "within": reach * error} for own, (name, error) in each
         ]
-        output.document({"epsilon": str(asked.epsilon), "people": n, "level": level, "queries": found})
+        head = {"epsilon": str(asked.epsilon), "people": n, "level": level, "leverage": asked.leverage}
+        output.document(head | {"queries": found})
         return
     output.heading(f"{len(each)} queries, epsilon {asked.epsilon}, {n:,} people, each asked for one")
     rows = [[name, f"{own:,}", f"{error:.3g}", f"{reach * error:.3g}"] for own, (name, error) in each]
     output.table(["query", "people", "stderr", "within"], rows)
     output.prose(
         "Numbers are on a scale from -1, their low end, to 1, and an answer of a list is 1 or 0. Errors are those of "
-        "the worst case" + (", with the error of asking so many people." if population else ", about those who answer.")
+        f"the worst case, {'with the error of asking so many people' if population else 'about those who answer'}. "
+        f"{outweighs(asked.leverage)}"
     )
 
 
