@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def fill(service: Service, survey: Survey, n: int) -> None:
     answers = [answer for answer, share in P1.items() for _ in range(round(share * n))]
     reports = survey["effect"].protocol.privatize(answers, bits)
     ids = bits.words(2 * n).view(np.uint8).reshape(n, ID_BYTES).copy()
-    service.fill_with(survey, current(survey), Crowd(ids, np.asarray(reports)))
+    service.fill_with(survey, current(survey, time.time()), Crowd(ids, np.asarray(reports)))
 
 
 def test_a_design_is_asked_by_a_browser_and_decided_on_the_dashboard(
@@ -98,6 +99,7 @@ def test_a_design_is_asked_by_a_browser_and_decided_on_the_dashboard(
     assert service.count(survey) == RESPONDENTS
     board.reload()
     sign_in(board, service)
+    expect(board.locator("body")).to_contain_text(f"{RESPONDENTS:,}")
     expect(verdict).to_have_attribute("data-outcome", "favours")
     expect(verdict.locator("b")).to_have_text(
         re.compile(r"^The reports favour H1: H0 has a p-value of less than 1e-15 \(level 0\.05\)\.$")
