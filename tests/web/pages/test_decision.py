@@ -99,7 +99,7 @@ def test_a_design_is_asked_by_a_browser_and_decided_on_the_dashboard(
     assert service.count(survey) == RESPONDENTS
     board.reload()
     sign_in(board, service)
-    expect(board.locator("body")).to_contain_text(f"{RESPONDENTS:,}")
+    expect(board.locator("[data-question=effect]")).to_contain_text(f"{RESPONDENTS:,}")
     expect(verdict).to_have_attribute("data-outcome", "favours")
     expect(verdict.locator("b")).to_have_text(
         re.compile(r"^The reports favour H1: H0 has a p-value of less than 1e-15 \(level 0\.05\)\.$")
