@@ -235,6 +235,16 @@ def test_postgres(postgres_server: PostgresServer, examples: int) -> None:
     run(fresh, max_examples=examples)
 
 
+def test_a_closed_epoch_without_ids_takes_nothing_from_others(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    machine = Machine(lambda: lambda shard: open_store(url, shard))
+    machine.published()
+    machine.close_for_now(survey=0, epoch=9, by=0, days=1)
+    machine.add(content=[(0, 9, [1]), (1, 9, [2, 3])], by=0, refused={})
+    machine.same_as_the_model()
+    machine.teardown()
+
+
 class CountsTwice(SqliteStore):
     """Takes every submission for new."""
 

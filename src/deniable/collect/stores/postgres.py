@@ -357,9 +357,14 @@ class PostgresStore(SqlStore):
                 self._make_tables_of(entry, epoch)
         table = ServerRuns(self._query, self._send, f"{entry.key}_{epoch}")
         runs = self._begin_runs((entry.key, epoch), table)
-        # Before anybody is kept waiting. If the epoch is closed there is nothing to read.
-        with suppress(MissingTableError), self._reading():
-            runs.catch_up()
+        known = self._runs.copy()
+        try:
+            with self._reading():
+                runs.catch_up()  # before anybody is kept waiting
+        except MissingTableError:
+            # The epoch is closed, and there is nothing to read. What is known of others stays.
+            del known[entry.key, epoch]
+            self._runs.update(known)
 
     def _make_tables_of(self, entry: StoredSurvey, epoch: int) -> None:
         seen, place = _seen(entry, epoch), f"{entry.key}_{epoch}"
@@ -392,7 +397,10 @@ class PostgresStore(SqlStore):
         return OPEN if self._query(select, entry.key, epoch) == [(OPEN, OPEN)] else CLOSED
 
     def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
-        return self._runs[entry.key, group.epoch].claim(keys(group.ids))
+        runs = self._runs.get((entry.key, group.epoch))
+        if runs is None:  # reopened since `_ready`
+            raise MissingTableError("the ids of an epoch are not known yet: try again")
+        return runs.claim(keys(group.ids))
 
     def _report_rows(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> list[Row]:
         table = _report(entry, epoch)
