@@ -18,7 +18,7 @@ from deniable.exact import epsilon_text, fraction
 from deniable.labels import text
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey
-from deniable.surveys.results import three_digits
+from deniable.surveys.results import three_digits, three_digits_up
 from deniable.surveys.risk import (
     LEVELS,
     YEAR,
@@ -172,7 +172,7 @@ def _cells(row: Risk, found: Risks) -> list[str]:
         *guesses,
         *several,
         three_digits(row.error),
-        "-" if row.leverage is None else three_digits(row.leverage),
+        "-" if row.leverage is None else three_digits_up(row.leverage),
     ]
 
 

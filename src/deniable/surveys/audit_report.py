@@ -28,7 +28,7 @@ from deniable.exact import epsilon_text
 from deniable.privacy.audit import UNDECIDED, VIOLATED, Audit
 from deniable.protocols.base import STREAM
 from deniable.surveys.promises import amplified, lifetime
-from deniable.surveys.results import three_digits
+from deniable.surveys.results import three_digits, three_digits_up
 from deniable.surveys.risk import LEVELS, of_survey, percent, percent_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import write_time
@@ -222,7 +222,9 @@ def _row(question: dict[str, Any]) -> str:
     blind = f" ({percent(question['blind_guess'])})" if question["blind_guess"] is not None else ""
     sure = f"between two at most {percent_up(question['sure_from_half'])} (50 %)".replace(" %", _PERCENT)
     guess = sure if question["guess"] is None else f"{percent(question['guess'])}{blind}".replace(" %", _PERCENT)
-    moved = "any number" if question["leverage"] is None else f"up to {three_digits(question['leverage'])} honest ones"
+    moved = (
+        "any number" if question["leverage"] is None else f"up to {three_digits_up(question['leverage'])} honest ones"
+    )
     clear = f"<br>sent in clear: {_text(', '.join(question['clear']))}" if question["clear"] else ""
     return (
         f"<tr><td>{_text(question['text'])}<br><small>{_text(question['id'])}</small></td>"
@@ -275,7 +277,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         "-" if row["guess"] is None else percent(row["guess"]),
         *several,
         three_digits(row["error"]),
-        "-" if row["leverage"] is None else three_digits(row["leverage"]),
+        "-" if row["leverage"] is None else three_digits_up(row["leverage"]),
     ]
 
 

@@ -289,15 +289,27 @@ def three_digits(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{float(f'{value:.3g}'):,.0f}"
 
 
+def three_digits_up(value: float) -> str:
+    """A number that something is at most: never rounded down, but for the error of floats.
+
+    >>> three_digits_up(2.161), three_digits_up(125.0), three_digits_up(4331.0), three_digits_up(0.0)
+    ('2.17', '125', '4,340', '0')
+    """
+    nearest = float(f"{value:.3g}")
+    if nearest < value * (1 - 1e-9):
+        nearest += 10.0 ** (math.floor(math.log10(value)) - 2)
+    return three_digits(nearest)
+
+
 def outweighs(leverage: float | None) -> str:
     """What one forged report does, in a sentence, from the `leverage` of a question's protocol.
 
     >>> outweighs(2.164)
-    'One forged report outweighs up to 2.16 honest ones.'
+    'One forged report outweighs up to 2.17 honest ones.'
     """
     if leverage is None:
         return "Nothing bounds how far one forged report moves the figures."
-    return f"One forged report outweighs up to {three_digits(leverage)} honest ones."
+    return f"One forged report outweighs up to {three_digits_up(leverage)} honest ones."
 
 
 def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tests: int = 1) -> dict[str, Any]:

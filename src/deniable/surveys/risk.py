@@ -27,7 +27,7 @@ from deniable.privacy.composition import CannotCompose
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM, SUM
 from deniable.protocols.stratified import Stratified
-from deniable.surveys.results import outweighs, three_digits
+from deniable.surveys.results import outweighs, three_digits, three_digits_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import MEMOIZE, Longitudinal
 
@@ -132,7 +132,7 @@ class Risks:
             told.append(outweighs(row.leverage))
         if row.moved is not None:
             told.append(
-                f"One forged report in a hundred moves the figure by {three_digits(row.moved)}{unit} at most."
+                f"One forged report in a hundred moves the figure by {three_digits_up(row.moved)}{unit} at most."
                 if row.moved < protocol.scale
                 else "One forged report in a hundred can move the figure by more than its whole range."
             )
