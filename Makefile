@@ -78,7 +78,7 @@ format: $(READY) ## rewrite the code in the project's style
 	$(BIN)/ruff format --quiet .
 
 clean: ## remove what was built, except .venv
-	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build dist site .docs_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 distclean: clean ## remove the environments as well

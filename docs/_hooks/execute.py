@@ -8,22 +8,27 @@
 The blocks of a page share one namespace, in order. `figure("name.png", alt="...")` saves matplotlib's
 current figure and shows it below the block, whatever the options; `matplotlibrc` beside this file sets its
 look. A warning is an error, and an error
-stops the build with the page, the block and the traceback.
+stops the build with the page, the block and the traceback. Pages run side by side, each in a process of its own
+(`rendered.py`), and only if something that they read has changed.
 """
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import linecache
 import logging
 import os
 import posixpath
 import re
+import subprocess
 import sys
 import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,11 +37,16 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from mkdocs.utils.meta import get_data
 
 OPENING = re.compile(r"(?P<indent>[ ]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
 IMAGE = re.compile(r"[\w-]+\.(png|svg)")
 OPTIONS = {"hide", "silent", "markdown"}
 STYLE = Path(__file__).with_name("matplotlibrc")
+RENDERED = Path(__file__).with_name("rendered.py")
+ROOT = Path(__file__).parents[2]
+STARTED: dict[str, tuple[str, Future[dict[str, Any]]]] = {}
+"""Pages whose examples run now: their text and what comes of it."""
 
 
 class Block(NamedTuple):
@@ -148,18 +158,47 @@ def on_config(config: MkDocsConfig) -> None:
         logger.setLevel(logging.WARNING)
 
 
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """MkDocs calls this when it knows all pages: start those with examples."""
+    STARTED.clear()
+    cache = Path(config.config_file_path).parent / ".docs_cache"
+    pool = ThreadPoolExecutor(os.cpu_count())
+    for file in files.documentation_pages():
+        markdown, _ = get_data(file.content_string)
+        if "python exec" in markdown:
+            STARTED[file.src_uri] = markdown, pool.submit(_rendered, markdown, file.src_uri, cache)
+    pool.shutdown(wait=False)
+
+
+def _rendered(markdown: str, source: str, cache: Path) -> dict[str, Any]:
+    cache.mkdir(exist_ok=True)
+    file = cache / f"{source.replace('/', '+')}.json"
+    command = [sys.executable, str(RENDERED), source, str(file)]
+    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": python_path()}
+    pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, input=markdown, **pipes)
+    if done.returncode:
+        raise PluginError(done.stderr)
+    entry: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return entry
+
+
+def python_path() -> str:
+    """Modules of the project's root, such as the benchmarks, can be imported by pages."""
+    return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """MkDocs calls this for each page, before it renders it."""
     source = page.file.src_uri
-
-    def save(name: str, image: bytes) -> str:
+    started, result = STARTED.get(source, (None, None))
+    if result is None:
+        return run_page(markdown, source, lambda name, _: name)
+    if started != markdown:
+        raise PluginError(f"{source}: another plugin has changed the page before its examples ran")
+    entry = result.result()
+    for name, image in entry["images"].items():
         uri = f"assets/generated/{posixpath.splitext(source)[0]}/{name}"
-        if files.get_file_from_path(uri) is not None:
-            raise ValueError(f"the figure {name!r} was already drawn on this page: give it another name")
-        files.append(File.generated(config, uri, content=image))
-        return posixpath.relpath(uri, posixpath.dirname(source))
-
-    try:
-        return run_page(markdown, source, save)
-    except ValueError as error:
-        raise PluginError(f"{source}: {error}") from error
+        files.append(File.generated(config, uri, content=base64.b64decode(image)))
+    text: str = entry["markdown"]
+    return text

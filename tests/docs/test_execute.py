@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from contextlib import suppress
@@ -154,6 +155,30 @@ def test_mkdocs_stops_at_a_failing_block(site, caplog):
         site("# Page\n\n```python exec\n1 / 0\n```\n")
     assert "guide/page.md, block 1 failed" in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_page_runs_again_only_when_something_it_read_has_changed(site, tmp_path):
+    """Its own text, or a module of the project; what stays the same costs no run."""
+    counter = tmp_path / "runs"
+    code = f"import docs._hooks.modules\nwith open({str(counter)!r}, 'a') as file:\n    print('x', end='', file=file)"
+
+    def runs(markdown: str) -> int:
+        site(markdown)
+        return len(counter.read_text())
+
+    page = f"# Page\n\n```python exec\n{code}\n```\n"
+    assert [runs(page), runs(page), runs(page + "more\n")] == [1, 1, 2]
+    stored = tmp_path / ".docs_cache" / "guide+page.md.json"
+    entry = json.loads(stored.read_text())
+    assert "docs/_hooks/modules.py" in entry["read"]
+    stored.write_text(json.dumps({**entry, "read": {**entry["read"], "docs/_hooks/modules.py": "another"}}))
+    assert runs(page + "more\n") == 3
+
+
+def test_a_page_that_starts_a_program_depends_on_every_source(site, tmp_path):
+    site("# Page\n\n```python exec\nimport subprocess\nsubprocess.run(['true'])\n```\n")
+    read = json.loads((tmp_path / ".docs_cache" / "guide+page.md.json").read_text())["read"]
+    assert {"src/deniable/collect/server/relay.py", "web/deniable.js"} <= set(read)
 
 
 def test_mkdocs_stops_at_a_repeated_figure(site, caplog):

@@ -24,7 +24,7 @@ import pytest
 
 from deniable.collect.stores import Token, open_store
 from deniable.collect.wire import hashed, new_token
-from tests.web.pages.browser import chromium, eventually
+from tests.web.pages.browser import chromium, eventually, new_context
 from tests.web.test_node import tool
 
 ROOT = Path(__file__).parents[2]
@@ -265,7 +265,7 @@ def test_the_service_the_dashboard_and_the_browser(stranger: Stranger, service: 
     assert "Teller changes the answer by chance" in explained
     assert "sent" in sent
     with chromium() as browser:
-        tab = browser.new_page()
+        tab = new_context(browser).new_page()
         tab.goto(f"{address}/dashboard/{fingerprint}")
         tab.get_by_label("Analyst's token").fill(analyst)
         tab.get_by_role("button", name="Sign in").click()

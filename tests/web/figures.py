@@ -6,6 +6,7 @@ from typing import Any
 
 from deniable.collect.server.pages import files
 from deniable.surveys import Survey
+from tests.web.pages.browser import new_context
 from tests.web.pages.service import Service
 
 PEOPLE = 20_000
@@ -19,7 +20,7 @@ def size() -> tuple[int, int]:
 
 def first_chart(browser: Any, service: Service, survey: Survey) -> tuple[float, float]:
     """Seconds from the address to the sign-in form, and from the button to the first chart, with an empty cache."""
-    context = browser.new_context()
+    context = new_context(browser)
     tab = context.new_page()
     tab.goto(service.dashboard(survey))
     field = tab.wait_for_selector("input[type=password]")

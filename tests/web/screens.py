@@ -24,7 +24,7 @@ from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import current, terms
-from tests.web.pages.browser import chromium
+from tests.web.pages.browser import chromium, new_context
 from tests.web.pages.service import Service, serving
 
 TARGET = Path(__file__).parents[2] / "docs" / "assets" / "screens"
@@ -226,7 +226,7 @@ def shoot(target: Path = TARGET) -> list[Path]:
     with stage() as (service, survey), chromium() as browser:
         for name, mode in pictures():
             settings = MODES[mode]
-            context = browser.new_context(**settings, reduced_motion="reduce")
+            context = new_context(browser, **settings, reduced_motion="reduce")
             tab = context.new_page()
             SHOTS[name](tab, service, survey)
             file = target / f"{name}-{mode}.png"

@@ -16,7 +16,7 @@ from deniable.protocols import GRR, OUE
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
 from deniable.surveys.terms import read_time
 from tests.web.collector import Collector, collecting
-from tests.web.pages.browser import Profile
+from tests.web.pages.browser import Profile, new_context
 
 FLAGS = [
     "--headless",
@@ -109,7 +109,7 @@ def browser(forgetful: Profile) -> Iterator[Any]:
 @pytest.fixture
 def new_profile(chromium: Any) -> Iterator[Any]:
     """A profile that was never used, with every setting as it comes."""
-    context = chromium.new_context()
+    context = new_context(chromium)
     yield context
     context.close()
 

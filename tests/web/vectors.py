@@ -1,7 +1,9 @@
 """Shared vectors: (spec, answer, random bytes) -> report, drawn by Python and repeated by the browser.
 
-`python -m tests.web.vectors` writes `web/test/vectors.json`. Do that only for a new protocol or case: a change of the
-bytes that are there breaks every published survey.
+`python -m tests.web.vectors` shows how `web/test/vectors.json` differs from what Python draws now, and `--write` writes
+the file anew. Do that only for a new protocol or case: a change of the bytes that are there breaks every published
+survey. Everything in the file is exact but the values of `linking`, which have 12 digits and are compared within 1e-9:
+processors differ in the last bits of logarithms.
 
 cases       a spec with its thresholds, answers, and reports: vector i of a case has the answer i mod (number of
             answers) and the seed `first` + i; its report is the i-th piece of the hexadecimal text, and `words` says
@@ -23,8 +25,10 @@ changes     two surveys, and what is different in the second: [what, what it doe
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -357,7 +361,7 @@ def stages() -> Iterator[dict[str, Any]]:
             later = protocol.permanent_encoded(second, bits, like=state)
             key = protocol.kept_under(second, later).hex()
             drawn = {"random": bits.given.hex(), "state": state.hex(), "reports": reports, "later": later.hex()}
-            links = [protocol.linking(epochs) for epochs in (1, 7, 52)]
+            links = [float(f"{protocol.linking(epochs):.12g}") for epochs in (1, 7, 52)]
             drawn |= {"second": answer_spec(protocol.domain.example), "key": key, "linking": links}
             yield {"spec": protocol.spec(), "instantEpsilon": level, "answer": answer_spec(value), **drawn}
 
@@ -580,15 +584,30 @@ def document() -> dict[str, Any]:
     }
 
 
-def written() -> str:
+def lines(document: dict[str, Any]) -> list[str]:
     """The file: plain ASCII, one entry per line, so that a difference shows where it is."""
-    parts = []
-    for name, entries in document().items():
-        lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
-        parts.append(f'"{name}":[\n{lines}\n]')
-    return "{" + ",\n".join(parts) + "}\n"
+    found = ["{"]
+    for name, entries in document.items():
+        found += [f'"{name}":[', *(json.dumps(entry, separators=(",", ":")) + "," for entry in entries)]
+        found[-1] = found[-1].removesuffix(",")
+        found.append("],")
+    found[-1] = "]}"
+    return found
+
+
+def differences() -> list[str]:
+    """What the file holds and what Python draws now, where the two differ by more than the rounding of floats."""
+    stored, drawn = json.loads(FILE.read_text(encoding="ascii")), document()
+    for old, new in zip(stored["stages"], drawn["stages"], strict=False):
+        if np.allclose(old["linking"], new["linking"], rtol=1e-9, atol=0):
+            new["linking"] = old["linking"]
+    return list(difflib.unified_diff(lines(stored), lines(drawn), "stored", "drawn now", n=0, lineterm=""))
 
 
 if __name__ == "__main__":
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_text(written(), encoding="ascii")
+    if sys.argv[1:] == ["--write"]:
+        FILE.write_text("\n".join(lines(document())) + "\n", encoding="ascii")
+    elif sys.argv[1:]:
+        sys.exit("usage: python -m tests.web.vectors [--write]")
+    else:
+        print("\n".join(line[:240] for line in differences()) or "no difference")

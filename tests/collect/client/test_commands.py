@@ -603,7 +603,7 @@ def test_at_a_terminal(server, tmp_path, options):
         if answers and seen.count(b"yes, no: ") == 3 - len(answers):
             os.write(parent, answers.pop(0))
     os.close(parent)
-    assert process.wait(timeout=10) == 0, seen
+    assert process.wait(timeout=90) == 0, seen
     shown = seen.decode()
     assert "Do you smoke?" in shown
     assert "Example Institute" in shown

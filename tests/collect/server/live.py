@@ -76,7 +76,7 @@ class Client:
         body: bytes | None = None,
         role: str | None = None,
         headers: dict[str, str] | None = None,
-        timeout: float = 30,
+        timeout: float = 90,
     ) -> Answered:
         sent = dict(headers or {})
         if role is not None:
@@ -230,7 +230,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def raw(port: int, data: bytes, timeout: float = 20) -> bytes:
+def raw(port: int, data: bytes, timeout: float = 90) -> bytes:
     """The first whole answer to these bytes, or what came before the service hung up or fell silent."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
         return exchanged(connection, data)
@@ -252,7 +252,7 @@ def _whole(received: bytes) -> bool:
     return bool(blank) and length is not None and len(content) >= int(length[1])
 
 
-def eventually(check: Any, seconds: float = 10.0) -> None:
+def eventually(check: Any, seconds: float = 90.0) -> None:
     """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not check():

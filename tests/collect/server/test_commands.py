@@ -400,7 +400,7 @@ def test_an_open_address_is_warned_of(url):
     assert process.stdout is not None
     assert process.stdout.readline().startswith("serving: http://0.0.0.0:")
     process.terminate()
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=90)
     assert "warning: this address can be reached without encryption" in errors
     assert process.returncode == 0
 

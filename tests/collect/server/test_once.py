@@ -61,7 +61,7 @@ def test_pipelined_requests(one):
         content = body(survey, 0, people[i : i + 1])
         data += f"POST {path} HTTP/1.1\r\nContent-Type: {BINARY}\r\nContent-Length: {len(content)}\r\n\r\n".encode()
         data += content
-    with in_thread(url, survey) as live, socket.create_connection(("127.0.0.1", live.port), timeout=10) as connection:
+    with in_thread(url, survey) as live, socket.create_connection(("127.0.0.1", live.port), timeout=90) as connection:
         connection.sendall(data)
         received = b""
         while received.count(b'{"accepted":1,"rejected":[]}') < 6:

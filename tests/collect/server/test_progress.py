@@ -17,7 +17,7 @@ class Listener:
     """One stream, read as it comes."""
 
     def __init__(self, live: Live, fingerprint: str, last: str | None = None) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", live.port), timeout=10)
+        self.socket = socket.create_connection(("127.0.0.1", live.port), timeout=90)
         resume = f"Last-Event-ID: {last}\r\n" if last else ""
         request = f"GET /v1/surveys/{fingerprint}/stream HTTP/1.1\r\nHost: x\r\n{resume}"
         self.socket.sendall(f"{request}Authorization: Bearer {TOKENS['analyst']}\r\n\r\n".encode())

@@ -96,7 +96,7 @@ def test_the_store_restarts_under_the_service(postgres_server, postgres_url):
     with Process(postgres_url) as service:
         assert service.send(survey, 0, crowd(survey, 5)).status == 200
         postgres_server.restart()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while service.send(survey, 0, crowd(survey, 8, seed=1)).status != 200:
             assert time.monotonic() < deadline
             time.sleep(0.1)

@@ -86,7 +86,7 @@ def main(url: str, directory: str, kills: str, *flags: str) -> None:
                     torn(store)
                 work(store, surveys(url), file, seed=2 * round + shard, pool=pool)
             workers.append(child)
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + 90
         while not all(file.exists() and file.stat().st_size for file in files) and time.monotonic() < give_up:
             time.sleep(0.001)
         time.sleep(chance.random() * 0.05)

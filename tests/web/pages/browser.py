@@ -37,6 +37,17 @@ def missing(what: str) -> NoReturn:
     pytest.skip(f"{what} is not installed: the pages are not tested in a browser here")
 
 
+PATIENCE = 90.0
+"""Seconds that a test waits for a page: four busy processes beside it are no reason to fail."""
+
+
+def new_context(browser: Any, **settings: Any) -> Any:
+    """A browser profile whose waits end late."""
+    context = browser.new_context(**settings)
+    context.set_default_timeout(PATIENCE * 1000)
+    return context
+
+
 @contextmanager
 def chromium() -> Iterator[Any]:
     try:
@@ -59,12 +70,11 @@ class Profile:
     """
 
     def __init__(self, browser: Any) -> None:
-        self.context = browser.new_context(viewport={"width": 1000, "height": 800})
+        self.context = new_context(browser, viewport={"width": 1000, "height": 800})
         self._first = self.context.new_page()
         self._session = self.context.new_cdp_session(self._first)
         self._origins: set[str] = set()
         self.context.on("page", lambda tab: tab.on("framenavigated", self._visited))
-        self.context.set_default_timeout(10_000)
         # A site that was visited often is promised that its storage stays; a new profile promises nothing.
         known = self._session.send("Target.getTargetInfo")["targetInfo"]["browserContextId"]
         never = {"permission": {"name": "persistent-storage"}, "setting": "denied", "browserContextId": known}
@@ -86,7 +96,7 @@ class Profile:
         self.context.clear_cookies()
 
 
-def eventually(tab: Any, holds: Callable[[], bool], seconds: float = 10) -> None:
+def eventually(tab: Any, holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait until something is so. The pages' policy forbids the way in which playwright itself would wait."""
     end = time.monotonic() + seconds
     while not holds():

@@ -47,12 +47,12 @@ class Service:
     def publish(self, survey: Survey) -> None:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.admin}"}
         request = urllib.request.Request(f"{self.address}/v1/surveys", survey.canonical, headers)
-        urllib.request.urlopen(request, timeout=20).close()
+        urllib.request.urlopen(request, timeout=90).close()
 
     def close_epoch(self, survey: Survey, epoch: int) -> None:
         address = f"{self.address}/v1/surveys/{survey.fingerprint}/epochs/{epoch}/close"
         request = urllib.request.Request(address, b"", {"Authorization": f"Bearer {self.admin}"})
-        urllib.request.urlopen(request, timeout=20).close()
+        urllib.request.urlopen(request, timeout=90).close()
 
     def fill(self, survey: Survey, epoch: int, n: int, seed: int = 1) -> None:
         """Answers of made-up people."""
@@ -66,7 +66,7 @@ class Service:
         """What the service says to an analyst."""
         address = f"{self.address}/v1/surveys/{survey.fingerprint}/{path}"
         request = urllib.request.Request(address, headers={"Authorization": f"Bearer {self.analyst}"})
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=90) as reply:
             return json.load(reply)
 
     def count(self, survey: Survey) -> int:

@@ -16,7 +16,7 @@ from deniable.protocols import GRR
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import current, terms
-from tests.web.pages.browser import missing
+from tests.web.pages.browser import missing, new_context
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import shapes, ten
 from tests.web.pages.test_dashboard import sign_in
@@ -60,7 +60,7 @@ def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, sch
     service.publish(survey)
     for epoch in (current(survey) - 1, current(survey)):
         service.fill(survey, epoch, 300)
-    context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
+    context = new_context(browser, color_scheme=scheme, reduced_motion="reduce")
     tab = context.new_page()
     found = {}
     # Colours are all that differs in the dark.

@@ -22,7 +22,7 @@ MOST_BYTES = 180_000
 
 
 def ask(service: Service, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=90)
     connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     reply = connection.getresponse()
     content = reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.collect.surveys import current
-from tests.web.pages.browser import Log, Profile
+from tests.web.pages.browser import Log, Profile, new_context
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import smoke, ten
 from tests.web.pages.test_dashboard import sign_in
@@ -162,7 +162,7 @@ def test_an_embedded_survey_can_be_read_in_the_dark(
 ) -> None:
     """On a page that stays white on a dark system, and on one that turns dark: 4.5 is what WCAG asks of text."""
     service.publish(smoke("embedded"))
-    context = browser.new_context(color_scheme="dark")
+    context = new_context(browser, color_scheme="dark")
     tab = context.new_page()
     tab.goto(f"{elsewhere}/")
     tab.wait_for_selector("deniable-survey form")

@@ -18,7 +18,7 @@ from deniable.surveys.campaign import combine, next_round
 from deniable.surveys.promises import promises
 from tests.collect.surveys import TODAY, Crowd
 from tests.surveys.rounds import DAY, first_round
-from tests.web.pages.browser import Log
+from tests.web.pages.browser import Log, new_context
 from tests.web.pages.service import Service
 from tests.web.pages.test_dashboard import sign_in
 from tests.web.pages.test_survey_page import COUNTED, SEND
@@ -76,8 +76,7 @@ def test_a_campaign_from_the_first_answer_to_the_result_of_both_rounds(
     assert len(log.posts) == 1
 
     # Another browser finds round 1 closed, with a way to round 2, and answers that.
-    other = browser.new_context()
-    other.set_default_timeout(10_000)
+    other = new_context(browser)
     late = other.new_page()
     late.goto(service.survey_page(first))
     late.click("text=go to the next round")

@@ -325,7 +325,7 @@ def test_a_server_that_is_down_gets_the_report_when_it_is_back(stopped_service: 
     assert "that left" not in tab.inner_text("main")
     assert "Sending" not in tab.inner_text("main")
     stopped_service.start()
-    tab.wait_for_selector(COUNTED, timeout=40_000)
+    tab.wait_for_selector(COUNTED)
     assert stopped_service.count(survey) == 1
 
 

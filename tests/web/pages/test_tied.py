@@ -25,7 +25,7 @@ SURVEY = Survey(
 
 def post(service: Service, body: bytes) -> Any:
     address = f"{service.address}/v1/surveys/{SURVEY.fingerprint}/reports"
-    with urllib.request.urlopen(urllib.request.Request(address, body, {"Content-Type": BINARY}), timeout=20) as reply:
+    with urllib.request.urlopen(urllib.request.Request(address, body, {"Content-Type": BINARY}), timeout=90) as reply:
         return json.load(reply)
 
 

@@ -83,7 +83,7 @@ def test_a_trial_with_two_thousand_people_in_a_browser(own_service: Service, ope
 
     board = open_tab(own_service.dashboard(survey))
     sign_in(board, own_service)
-    board.wait_for_selector("[data-question=word] .chart", timeout=60_000)
+    board.wait_for_selector("[data-question=word] .chart")
     shown = board.locator("[data-question=word]").inner_text()
     labels = {word: str(ShortText(8).label(ShortText(8).encode_one(word))) for word in WORDS}
     found = [word for word, label in labels.items() if label in shown]
