@@ -34,9 +34,9 @@ AAD = bytes.fromhex("436f756e742d30")
 CIPHER = bytes.fromhex("5ad590bb8baa577f8619db35a36311226a896e7342a6d836d8b7bcd2f20b6c7f9076ac232e3ab2523f39513434")
 
 
-def relayed(key: CollectorKey, batch: int = 5, address: str = "http://127.0.0.1:9") -> Survey:
+def relayed(key: CollectorKey, batch: int = 5, address: str = "http://127.0.0.1:9", name: str = "relayed") -> Survey:
     survey = daily()
-    return Survey("relayed", survey.questions, replace(survey.terms, relay=Relay(address, key.public, batch)))
+    return Survey(name, survey.questions, replace(survey.terms, relay=Relay(address, key.public, batch)))
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,13 @@ def pytest_terminal_summary(terminalreporter: object) -> None:
     if not RESULTS:
         return
     from tests.faults.test_faults import CELLS
+    from tests.faults.test_relay import FAULTS
 
     write = terminalreporter.write_line  # type: ignore[attr-defined]
     write("")
     for line in table(RESULTS).splitlines():
         write(line)
-    if len(RESULTS) == len(CELLS):
+    if len(RESULTS) == len(CELLS) + len(FAULTS):
         facts, whole = machine(), sum(result.acknowledged for result in RESULTS)
         where = f"{facts['cpu']}, {facts['cores']} cores, {facts['system']}; python {platform.python_version()}"
         said = f"Run on {time.strftime('%Y-%m-%d')}: {where}, SQLite {sqlite3.sqlite_version}."

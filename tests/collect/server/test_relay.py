@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import itertools
-import json
-import random
+import re
 import struct
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from deniable.collect import wire
 from deniable.collect.client import Client as Device
-from deniable.collect.http import Transport, Unreachable
 from deniable.collect.sealing import SEALED, CollectorKey, joined, record_bytes, sealed, split
 from deniable.collect.server import relay as relaying
 from deniable.collect.server.relay import Queue, RelaySettings
@@ -23,7 +22,7 @@ from deniable.collect.server.run import bound, make_server
 from deniable.collect.stores import open_store
 from deniable.surveys import Survey
 from deniable.surveys.promises import amplified, promises
-from tests.collect.server.live import Client, Process, eventually, free_port, in_thread
+from tests.collect.server.live import Client, eventually, free_port, in_thread
 from tests.collect.surveys import DAY, crowd, current
 from tests.collect.test_sealing import relayed
 
@@ -33,7 +32,8 @@ def relay_thread(survey, collector, path, clock=time.time, **more):
     """A relay in a thread of this process."""
     # The clocks go on together, as time does, and are trusted at once.
     given = {"port": survey_port(survey), "clock": clock, "monotonic": clock, "steady_seconds": 0.0} | more
-    settings = RelaySettings(store=f"sqlite:///{path}", collector=collector, surveys=(survey,), **given)
+    carried = given.pop("surveys", (survey,))
+    settings = RelaySettings(store=f"sqlite:///{path}", collector=collector, surveys=carried, **given)
     listening = bound(settings)
     started = threading.Event()
     server = make_server(settings, started.set, relaying.create_app(settings))
@@ -49,6 +49,15 @@ def relay_thread(survey, collector, path, clock=time.time, **more):
         server.leave()
         thread.join(30)
         assert not thread.is_alive()
+
+
+def look(relay):
+    """What the operator is told."""
+    return asyncio.run(relay.relay.look())
+
+
+def figures(relay):
+    return relaying.admin.exposition({0: look(relay).figures})
 
 
 def survey_port(survey):
@@ -131,6 +140,22 @@ def test_a_clock_that_jumps_ends_no_epoch(tmp_path):
     assert epoch == current(survey)
 
 
+def test_a_relay_that_starts_with_a_wrong_clock_refuses_nobody(tmp_path):
+    """The queue notes the hour that was trusted, so it may still be that one."""
+    key = CollectorKey.make(tmp_path / "collector.pem")
+    survey = relayed(key, batch=5, address=f"http://127.0.0.1:{free_port()}")
+    nobody, wall = f"http://127.0.0.1:{free_port()}", [time.time()]
+    given = {"clock": lambda: wall[0], "monotonic": time.monotonic}
+    with relay_thread(survey, nobody, tmp_path / "relay.db", **given) as relay:
+        eventually(lambda: relay.relay.clock.bounds().doubt is None)
+        eventually(lambda: Queue(tmp_path / "relay.db").time().trusted is not None)
+    (body,), _ = sealed_bodies(survey, 1)
+    for wrong in (-40 * DAY, 40 * DAY):
+        wall[0] = time.time() + wrong
+        with relay_thread(survey, nobody, tmp_path / "relay.db", steady_seconds=3600.0, **given) as relay:
+            assert relay.post(survey, body, SEALED).json == {"accepted": 1, "rejected": []}
+
+
 def test_too_few_are_discarded_and_counted(pair):
     survey, _, relay, moment, url = pair
     for body in sealed_bodies(survey, 4)[0]:
@@ -138,8 +163,88 @@ def test_too_few_are_discarded_and_counted(pair):
     moment[0] += 2 * DAY
     eventually(lambda: relay.relay.held == 0)
     assert not any(counted(url, survey).values())
-    text = relaying.admin.exposition({0: relay.relay.figures()})
+    text = figures(relay)
     assert 'deniable_submissions_total{outcome="discarded",worker="0"} 4' in text
+
+
+@pytest.fixture
+def three(tmp_path):
+    """Surveys A, B and C with batches of two; at the collector A has ended, B is open, and C is unknown."""
+    key = CollectorKey.make(tmp_path / "collector.pem")
+    address = f"http://127.0.0.1:{free_port()}"
+    surveys = tuple(relayed(key, batch=2, address=address, name=name) for name in "ABC")
+    url = f"sqlite:///{tmp_path / 'collector.db'}"
+    with in_thread(url, *surveys[:2], relay_key=str(tmp_path / "collector.pem")) as collector:
+        collector.ask("POST", f"/v1/surveys/{surveys[0].fingerprint}/close", role="admin")
+        yield surveys, f"http://127.0.0.1:{collector.port}", url
+
+
+def sent(relay, survey, n, seed=0):
+    """The answers to n sealed submissions."""
+    return [relay.post(survey, body, SEALED) for body in sealed_bodies(survey, n, seed)[0]]
+
+
+def test_an_ended_and_an_unknown_survey_do_not_stop_the_others(three, tmp_path):
+    """They are set aside, named and counted; what the collector counts meanwhile is all of the other survey."""
+    (ended, good, unknown), collector, url = three
+    with relay_thread(good, collector, tmp_path / "relay.db", surveys=(ended, good, unknown)) as relay:
+        for survey in (ended, unknown):
+            assert [answer.status for answer in sent(relay, survey, 4)] == [200] * 4
+        eventually(lambda: len(relay.relay.aside()) == 2)
+        assert sent(relay, ended, 1, 7)[0].problem == "surveyClosed", "nobody could deliver more of it"
+        assert sent(relay, unknown, 1, 7)[0].status == 503, "it may be published later: the device keeps its report"
+        sent(relay, good, 6)
+        eventually(lambda: counted(url, good) == {current(good): 4})
+        told = look(relay)
+        assert told.ready
+        for survey, why in ((ended, "410 surveyClosed"), (unknown, "404 unknownSurvey")):
+            assert f"survey {survey.fingerprint} is set aside, 4 held: the collector answers {why}" in told.told
+            reason = why.partition(" ")[2]
+            assert f'deniable_relay_set_aside{{survey="{survey.fingerprint}",reason="{reason}"}} 4' in figures(relay)
+        with open_store(url) as store:
+            store.publish(unknown)
+        relay.relay.courses[unknown.fingerprint].not_before = 0.0  # in the place of waiting for the next attempt
+        eventually(lambda: sum(counted(url, unknown).values()) == 2)
+        assert unknown.fingerprint not in relay.relay.aside()
+        assert [answer.status for answer in sent(relay, unknown, 1, 9)] == [200]
+
+
+def test_a_relay_that_is_started_without_a_survey_goes_on_with_the_others(three, tmp_path):
+    (ended, good, gone), collector, url = three
+    nobody = f"http://127.0.0.1:{free_port()}"
+    with relay_thread(good, nobody, tmp_path / "relay.db", surveys=(ended, good, gone)) as relay:
+        for survey in (ended, good, gone):
+            sent(relay, survey, 5)
+        eventually(lambda: look(relay).told == "ok; the collector cannot be reached")
+    with open_store(url) as store:
+        store.publish(gone)
+    with relay_thread(good, collector, tmp_path / "relay.db") as relay:
+        eventually(lambda: sum(counted(url, good).values()) == 2)
+        eventually(lambda: sum(counted(url, gone).values()) == 2)  # what was a batch when it was carried
+        eventually(lambda: "410" in look(relay).told)
+        assert f"survey {gone.fingerprint} is set aside, 3 held: this relay was started without" in look(relay).told
+    moment = [time.time()]
+    with relay_thread(good, collector, tmp_path / "relay.db", lambda: moment[0], surveys=(ended,)) as relay:
+        eventually(lambda: relay.relay.courses[ended.fingerprint].refused is not None)
+        assert not look(relay).ready, "every survey is set aside"
+        moment[0] += 2 * DAY
+        eventually(lambda: relay.relay.courses[ended.fingerprint].held == 0)
+        assert 'deniable_submissions_total{outcome="discarded",worker="0"} 5' in figures(relay)
+
+
+@pytest.mark.parametrize("status", [401, 413, 501])
+def test_what_the_collector_refuses_for_good_is_set_aside(status):
+    assert relaying.Refusal(status, "", 0.0).for_good
+
+
+def test_what_is_about_the_moment_is_not_set_aside():
+    assert not any(relaying.Refusal(status, "", 0.0).for_good for status in (0, 408, 429, 500, 503, 507))
+
+
+def test_a_request_of_the_relay_fits_through_the_documented_proxy():
+    text = (Path(__file__).parents[3] / "docs" / "collect" / "deployment.md").read_text(encoding="utf-8")
+    megabytes = int(re.search(r"client_max_body_size (\d+)m;", text)[1])
+    assert len(joined(0, [bytes(relaying.CHUNK_BYTES)])) <= megabytes << 20
 
 
 def test_the_relay_does_what_the_sentence_says(pair, tmp_path):
@@ -275,80 +380,3 @@ def test_what_lies_on_the_disks(pair, tmp_path):
     held = b"".join(content for name, content in disk.items() if name.startswith("relay.db"))
     inside = [split(body, record_bytes(survey), 1)[1][0] for body in bodies]
     assert sum(record in held for record in inside) >= 7, "the search finds what is there"
-
-
-# -- kill -9 ----------------------------------------------------------------------------------------------
-
-
-class RelayProcess(Process):
-    command = ("relay", "serve")
-
-
-def killed(tmp_path, kills, senders=4):
-    """Kill relay and collector in turn under load; every acknowledged submission is counted once."""
-    key = CollectorKey.make(tmp_path / "collector.pem")
-    address = f"http://127.0.0.1:{free_port()}"
-    survey = relayed(key, batch=20, address=address)
-    path, clock = tmp_path / "survey.json", tmp_path / "clock"
-    path.write_text(json.dumps(survey.spec()), encoding="utf-8")
-    url, chance = f"sqlite:///{tmp_path / 'collector.db'}", random.Random(7)
-    epoch, acked, stop = current(survey), set(), threading.Event()
-    faults = {"FAULTS": json.dumps({"clock": str(clock)})}
-    more = ("--relay-key", str(tmp_path / "collector.pem"), "--publish", str(path))
-    with Process(url, *more) as collector:
-        arguments = (str(path), "--collector", f"http://127.0.0.1:{collector.port}", "--steady-seconds", "0")
-        with RelayProcess(
-            f"sqlite:///{tmp_path / 'relay.db'}", *arguments, program="tests.faults.served", **faults
-        ) as relay:
-            lock = threading.Lock()
-
-            def send(number):
-                with Transport(f"http://127.0.0.1:{relay.port}", timeout=5.0) as transport:
-                    for seed in itertools.count(number, senders):
-                        if stop.is_set():
-                            return
-                        (body,), (record,) = sealed_bodies(survey, 1, seed, epoch)
-                        while True:  # the same bytes until they are answered for
-                            with contextlib.suppress(Unreachable):
-                                reply = transport.post(
-                                    f"/v1/surveys/{survey.fingerprint}/reports", body, {"Content-Type": SEALED}
-                                )
-                                if reply.status == 200:
-                                    assert json.loads(reply.body)["accepted"] == 1
-                                    with lock:
-                                        acked.add(record[:16])
-                                    break
-                            time.sleep(0.02)
-
-            threads = [threading.Thread(target=send, args=(number,), daemon=True) for number in range(senders)]
-            for thread in threads:
-                thread.start()
-            for _ in range(kills):
-                for process in (relay, collector):
-                    time.sleep(chance.uniform(0.1, 0.6))
-                    process.kill()
-                    process.start()
-            stop.set()
-            for thread in threads:
-                thread.join(60)
-                assert not thread.is_alive()
-            clock.write_text(str(2 * DAY))
-            eventually(lambda: counted(url, survey).get(epoch, 0) >= len(acked), 90)
-            time.sleep(1.0)
-            found = counted(url, survey)
-    return len(acked), found.get(epoch, 0)
-
-
-@pytest.mark.slow
-def test_two_kills_lose_and_double_nothing(tmp_path):
-    acknowledged, sums = killed(tmp_path, 1)
-    assert acknowledged >= 20
-    assert sums == acknowledged
-
-
-@pytest.mark.faults
-def test_twenty_kills_of_each_lose_and_double_nothing(tmp_path):
-    acknowledged, sums = killed(tmp_path, 20)
-    print(f"{acknowledged} acknowledged, {sums} counted after 20 kills of relay and collector each")
-    assert acknowledged >= 100
-    assert sums == acknowledged

@@ -104,6 +104,18 @@ def document(kind: str, detail: str) -> bytes:
     return msgspec.json.encode(Document(PREFIX + kind, given.title, given.status, detail))
 
 
+def problem_kind(body: bytes) -> str:
+    """The kind of a problem that another service has sent; "" unless it is one of these.
+
+    >>> problem_kind(document("surveyClosed", "the survey has ended")), problem_kind(b"<html>")
+    ('surveyClosed', '')
+    """
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        name = msgspec.json.decode(body, type=Document).kind.removeprefix(PREFIX)
+        return name if name in KINDS else ""
+    return ""
+
+
 def deleted() -> Problem:
     return Problem("surveyDeleted", "the survey was deleted with all that was collected: nothing more of it is counted")
 

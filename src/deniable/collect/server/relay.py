@@ -10,11 +10,16 @@ End        a relay takes submissions of an epoch for one epoch less than the col
            batch to arrive
 Clock      an epoch is ended, and what is too little of it discarded, only by a clock that is trusted (`TrustedClock`):
            one that has jumped is watched first. Until then submissions are taken if one of the possible times allows
-           it, and a whole batch that is due by the best guess leaves
+           it, and a whole batch that is due by the best guess leaves. The queue notes the hour while it is trusted, so
+           that a start during a jump does not forget it
 Once       which records are a batch is on the disk before the first of them leaves. A batch whose acknowledgement was
            lost is sent again, whole; the collector counts ids, which are inside the seal, once
 Ack        a device is answered after the commit that holds its record; all that wait share one commit
 Pressure   what does not fit is refused with 503, and devices come back; the collector's refusals make the relay wait
+Surveys    are independent. One that the collector refuses (unknown, ended, no key, a token that is not good for it) is
+           set aside: named in /readyz and in the figures, and tried again from time to time, while the others go on.
+           Nothing more of it is taken meanwhile, because nobody could deliver it: devices keep what they have, or drop
+           it where the survey has ended. What waits of an ended survey is discarded and counted at the epoch's end
 Disk       SQLite with a write-ahead log, synchronous FULL and secure_delete; the log is emptied every few seconds
 """
 
@@ -27,6 +32,7 @@ import os
 import random
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -45,20 +51,25 @@ from deniable.collect.sealing import SEALED, joined, record_bytes, split
 from deniable.collect.server import admin, run
 from deniable.collect.server.api import Answer, Call, Operation, Resource, resources
 from deniable.collect.server.ingest import SURVEY
-from deniable.collect.server.problems import Problem, Receiving, announced, media_type, overloaded
-from deniable.collect.server.service import Settings, TrustedClock
-from deniable.collect.server.telemetry import Family, Metrics, gauge, log, own_the_process
+from deniable.collect.server.problems import Problem, Receiving, announced, media_type, overloaded, problem_kind
+from deniable.collect.server.service import NOTE_SECONDS, Settings, TrustedClock
+from deniable.collect.server.telemetry import Family, Labels, Metrics, gauge, log, own_the_process, shared_gauge
 from deniable.collect.server.writer import Taken
-from deniable.collect.stores.base import StorageFull, StoreError
+from deniable.collect.stores.base import StorageFull, StoredTime, StoreError
 from deniable.collect.wire import EPOCH_CLOSED, JSON, MalformedBody
 from deniable.errors import SpecError
 from deniable.surveys import Survey
 from deniable.surveys.terms import Relay as RelayTerms
 from deniable.surveys.terms import Terms
 
-CHUNK_RECORDS, CHUNK_BYTES = 1_000, 1 << 20
-"""Of a batch, so many records at most are one request to the collector."""
+CHUNK_RECORDS, CHUNK_BYTES = 1_000, 1 << 19
+"""Of a batch, so many records at most are one request to the collector: half of what proxies take by default."""
+RETRIED = (408, 429)
+"""Refusals with a status from 400 to 499 that are about the moment, and not about the survey."""
+ASIDE_SECONDS = 60.0
+"""After so long a device may ask again whether a survey that was set aside is carried."""
 TIDY_SECONDS = 5.0
+HOUR = 3600.0
 LOOK_SECONDS = 1.0
 
 T = TypeVar("T")
@@ -76,7 +87,8 @@ _TABLES = """
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS ended (
         survey TEXT NOT NULL, epoch INTEGER NOT NULL, discarded INTEGER NOT NULL, PRIMARY KEY (survey, epoch)
-    ) WITHOUT ROWID
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS clock (name TEXT PRIMARY KEY, moment INTEGER NOT NULL) WITHOUT ROWID
 """
 _EPOCH = "survey = ? AND epoch = ?"
 
@@ -102,6 +114,41 @@ class Batch(NamedTuple):
     survey: str
     epoch: int
     number: int
+
+
+class Refusal(NamedTuple):
+    """What the collector answered in the place of taking records."""
+
+    status: int
+    """0 if it cannot be reached."""
+    kind: str
+    """The problem, where it is one that is known."""
+    wait: float
+    """For how many seconds it does not want to be asked."""
+
+    @property
+    def for_good(self) -> bool:
+        """Whether it is about the survey, so that the same bytes are refused again."""
+        return self.status == 501 or (400 <= self.status < 500 and self.status not in RETRIED)
+
+    @property
+    def ended(self) -> bool:
+        return self.status == 410
+
+    def __str__(self) -> str:
+        return f"the collector answers {self.status} {self.kind}".rstrip()
+
+
+@dataclass
+class Course:
+    """How one survey gets on with the collector."""
+
+    held: int = 0
+    """Records that the collector does not have yet."""
+    refused: Refusal | None = None
+    """Why the survey is set aside."""
+    failures: int = 0
+    not_before: float = 0.0
 
 
 # -- the queue on the disk ----------------------------------------------------------------------------
@@ -157,9 +204,10 @@ class Queue:
         """Of which there is anything here."""
         return list(self._connection.execute("SELECT DISTINCT survey, epoch FROM sealed"))
 
-    def held(self) -> int:
-        """Records that the collector does not have yet."""
-        return int(self._connection.execute("SELECT count(*) FROM sealed WHERE record IS NOT NULL").fetchone()[0])
+    def held(self) -> dict[str, int]:
+        """How many records of each survey the collector does not have yet."""
+        query = "SELECT survey, count(*) FROM sealed WHERE record IS NOT NULL GROUP BY survey"
+        return dict(self._connection.execute(query).fetchall())
 
     def draw(self, survey: str, epoch: int, size: int | None = None) -> Batch:
         """Make a batch of so many records that wait, each as likely as any other; without a size, of all of them."""
@@ -175,9 +223,9 @@ class Queue:
         return made
 
     def unsent(self) -> list[Batch]:
-        return [
-            Batch(*row) for row in self._connection.execute("SELECT survey, epoch, number FROM batch WHERE sent = 0")
-        ]
+        """Those of all surveys in turn."""
+        query = "SELECT survey, epoch, number FROM batch WHERE sent = 0 ORDER BY number, survey, epoch"
+        return [Batch(*row) for row in self._connection.execute(query)]
 
     def records(self, batch: Batch) -> list[bytes]:
         """Those of a batch, in random order."""
@@ -193,14 +241,26 @@ class Queue:
             connection.execute(f"UPDATE batch SET sent = 1 WHERE {_EPOCH} AND number = ?", batch)
 
     def end(self, survey: str, epoch: int) -> int:
-        """Forget an epoch whose batches are sent; how many records were discarded because they were too few."""
+        """Forget an epoch; how many records were discarded, because they were too few or the survey has ended."""
         with self._transaction() as connection:
-            query = f"SELECT count(*) FROM sealed WHERE {_EPOCH} AND batch IS NULL"
+            query = f"SELECT count(*) FROM sealed WHERE {_EPOCH} AND record IS NOT NULL"
             discarded = int(connection.execute(query, (survey, epoch)).fetchone()[0])
             connection.execute("INSERT OR IGNORE INTO ended VALUES (?, ?, ?)", (survey, epoch, discarded))
             for table in ("sealed", "batch"):
                 connection.execute(f"DELETE FROM {table} WHERE {_EPOCH}", (survey, epoch))
         return discarded
+
+    def time(self) -> StoredTime:
+        """The last hour that was trusted."""
+        row = self._connection.execute("SELECT moment FROM clock WHERE name = 'trusted'").fetchone()
+        return StoredTime(None if row is None else int(row[0]), None)
+
+    def note_time(self, trusted: float, first: bool) -> None:
+        """Note a time, by the hour: nothing here tells when somebody sent. `first` changes nothing that is there."""
+        change = "NOTHING" if first else "UPDATE SET moment = excluded.moment"
+        with self._transaction() as connection:
+            hour = int(trusted // HOUR * HOUR)
+            connection.execute(f"INSERT INTO clock VALUES ('trusted', ?) ON CONFLICT (name) DO {change}", (hour,))
 
     def tidy(self) -> None:
         """Empty the log, which has recent commits in their order."""
@@ -236,12 +296,31 @@ class Relay:
         for survey in settings.surveys:
             if survey.terms is None or survey.terms.relay is None:
                 raise SpecError(f"the survey {survey.name!r} names no relay: its submissions go to the collector")
-        self.held, self.bytes = 0, 0
+        self.courses: defaultdict[str, Course] = defaultdict(Course)
+        self.bytes = 0
+        self.full = -1e9
+        """When there was no room on the disk, on the monotonic clock."""
+        self.unreachable = False
         self._parcels: list[_Parcel] = []
         self._committing: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._not_before = 0.0
         self._failures = 0
+
+    @property
+    def held(self) -> int:
+        """Records that the collector does not have yet."""
+        return sum(course.held for course in self.courses.values())
+
+    def aside(self) -> dict[str, str]:
+        """Why surveys are set aside, by fingerprint."""
+        found = {}
+        for survey, course in sorted(self.courses.items()):
+            if course.refused is not None:
+                found[survey] = str(course.refused)
+            elif survey not in self.surveys and course.held:
+                found[survey] = "this relay was started without the survey"
+        return found
 
     def named(self, fingerprint: str) -> tuple[Survey, Terms, RelayTerms]:
         survey = self.surveys.get(fingerprint)
@@ -258,8 +337,12 @@ class Relay:
         self._transport = Transport(self.settings.collector, insecure=self.settings.insecure)
         path = Path(self.settings.store.removeprefix("sqlite:///"))
         self._queue = await asyncio.get_running_loop().run_in_executor(self._thread, Queue, path)
-        self.held = await self._do(self._queue.held)
+        for survey, held in (await self._do(self._queue.held)).items():
+            self.courses[survey].held = held
+        self.clock.check(await self._do(self._queue.time))
         log("started", surveys=len(self.surveys), held=self.held)
+        for survey, why in self.aside().items():
+            log("set aside", "warning", survey=survey, why=why, held=self.courses[survey].held)
         keeper = asyncio.create_task(self._keep())
         try:
             yield
@@ -282,10 +365,17 @@ class Relay:
 
     # -- taking ------------------------------------------------------------------------------------
 
-    def room(self, records: int = 1, size: int = 0) -> None:
+    def room(self, survey: str, records: int = 1, size: int = 0) -> None:
         if self.stopping:
             raise overloaded("the relay is being restarted")
-        if self.held + records > self.settings.most_waiting or self.bytes + size > self.settings.queue_bytes:
+        refused = self.courses[survey].refused
+        if refused is not None and refused.ended:
+            raise Problem("surveyClosed", "the survey has ended: the collector counts nothing more of it")
+        if refused is not None:
+            raise overloaded(f"this survey cannot be delivered: {refused}", ASIDE_SECONDS)
+        # Without those that are set aside, which take no room from the others.
+        held = sum(course.held for course in self.courses.values() if course.refused is None)
+        if held + records > self.settings.most_waiting or self.bytes + size > self.settings.queue_bytes:
             raise overloaded("more waits for the collector than fits: send the same bytes again later", 10.0)
 
     async def take(self, survey: str, epoch: int, records: list[bytes]) -> int | None:
@@ -310,13 +400,15 @@ class Relay:
                 try:
                     found = await self._do(self._queue.add, [(one.survey, one.epoch, one.records) for one in parcels])
                 except Exception as error:  # whoever waits is told to come back
+                    if isinstance(error, StorageFull):
+                        self.full = time.monotonic()
                     for one in parcels:
                         if not one.done.done():
                             one.done.set_exception(error)
                     continue
                 self.metrics.commit(time.perf_counter() - begun)
                 for one, fresh in zip(parcels, found, strict=True):
-                    self.held += fresh or 0
+                    self.courses[one.survey].held += fresh or 0
                     outcomes = {"counted": fresh or 0, "duplicate": len(one.records) - (fresh or 0)}
                     for outcome, n in outcomes.items() if fresh is not None else ():
                         self.metrics.count("deniable_submissions_total", n, outcome=outcome)
@@ -329,13 +421,17 @@ class Relay:
     # -- forwarding --------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        tidying = 0.0
+        tidying = noting = 0.0
         while True:
             self._wake.clear()
             for news in self.clock.check():
                 log("clock", news=news)
             try:
                 await self._forward()
+                if time.monotonic() >= noting:
+                    now = self.clock.bounds()
+                    await self._do(self._queue.note_time, now.guess, now.doubt is not None)
+                    noting = time.monotonic() + NOTE_SECONDS
                 if time.monotonic() >= tidying:
                     await self._do(self._queue.tidy)
                     tidying = time.monotonic() + TIDY_SECONDS
@@ -364,43 +460,58 @@ class Relay:
             while there >= 2 * relay.batch:
                 await self._do(self._queue.draw, survey, epoch, relay.batch)
                 there -= relay.batch
-        unsent = await self._do(self._queue.unsent)
-        for batch in unsent:
-            if batch.survey not in self.surveys or not await self._send(batch):
-                return
+        for batch in await self._do(self._queue.unsent):
+            await self._send(batch)
         left = {(batch.survey, batch.epoch) for batch in await self._do(self._queue.unsent)}
         for survey, epoch in ending:
-            if (survey, epoch) not in left:
+            course = self.courses[survey]
+            if (survey, epoch) not in left or (course.refused is not None and course.refused.ended):
                 discarded = await self._do(self._queue.end, survey, epoch)
-                self.held -= discarded
+                course.held -= discarded
                 log("ended epoch", survey=survey, epoch=epoch, discarded=discarded)
                 self.metrics.count("deniable_epochs_closed_total")
                 if discarded:
                     self.metrics.count("deniable_submissions_total", discarded, outcome="discarded")
 
-    async def _send(self, batch: Batch) -> bool:
-        """Send a batch, in requests of some records each; whether the collector has all of it."""
-        if time.monotonic() < self._not_before:
-            return False
+    async def _send(self, batch: Batch) -> None:
+        """Send a batch, in requests of some records each, unless the collector wants to be left alone."""
+        course = self.courses[batch.survey]
+        if time.monotonic() < max(self._not_before, course.not_before):
+            return
         records = await self._do(self._queue.records, batch)
         size = max(1, min(CHUNK_RECORDS, CHUNK_BYTES // max(1, len(records[0])))) if records else 1
         for start in range(0, len(records), size):
             body = joined(batch.epoch, records[start : start + size])
-            wait = await asyncio.get_running_loop().run_in_executor(self._sender, self._post, batch.survey, body)
-            if wait is not None:
-                self._failures += 1
-                self._not_before = time.monotonic() + max(wait, pause(self._failures))
-                self.metrics.count("deniable_groups_total", outcome="failed")
-                return False
-        self._failures = 0
+            refusal = await asyncio.get_running_loop().run_in_executor(self._sender, self._post, batch.survey, body)
+            self.unreachable = refusal is not None and not refusal.status
+            if refusal is not None:
+                self._refused(batch.survey, course, refusal)
+                return
+        self._failures = course.failures = 0
         await self._do(self._queue.sent, batch)
-        self.held -= len(records)
+        course.held -= len(records)
+        if course.refused is not None:
+            course.refused = None
+            log("resumed", survey=batch.survey)
         self.metrics.count("deniable_groups_total", outcome="committed")
         log("forwarded", survey=batch.survey, epoch=batch.epoch, n=len(records))
-        return True
 
-    def _post(self, survey: str, body: bytes) -> float | None:
-        """None if the collector has answered for all of it; else how long to wait before it is sent again."""
+    def _refused(self, survey: str, course: Course, refusal: Refusal) -> None:
+        """Leave the collector alone for a while: with this survey, or with all if it cannot be reached."""
+        self.metrics.count("deniable_groups_total", outcome="failed")
+        if not refusal.status:
+            self._failures += 1
+            self._not_before = time.monotonic() + pause(self._failures)
+            return
+        course.failures += 1
+        course.not_before = time.monotonic() + max(refusal.wait, pause(course.failures))
+        if refusal.for_good and (course.refused is None or course.refused.status != refusal.status):
+            log("set aside", "warning", survey=survey, why=str(refusal), held=course.held)
+        if refusal.for_good:
+            course.refused = refusal
+
+    def _post(self, survey: str, body: bytes) -> Refusal | None:
+        """None if the collector has answered for all of it."""
         headers = {"Content-Type": SEALED}
         if self.settings.token is not None:
             headers["Authorization"] = f"Bearer {self.settings.token}"
@@ -408,7 +519,7 @@ class Relay:
             reply = self._transport.post(f"/v1/surveys/{survey}/reports", body, headers)
         except Unreachable:
             log("error", where="collector", kind="cannot be reached")
-            return 0.0
+            return Refusal(0, "", 0.0)
         if reply.status == 200:
             with suppress(msgspec.MsgspecError):
                 taken = msgspec.json.decode(reply.body, type=Taken)
@@ -416,17 +527,43 @@ class Relay:
                     # Nobody can mend a record that the collector cannot open or does not want.
                     self.metrics.count("deniable_submissions_total", len(taken.rejected), outcome="refused")
                 return None
-        log("error", where="collector", kind=f"status {reply.status}")
-        return retry_after(reply.headers.get("Retry-After"), time.time())
+        kind = problem_kind(reply.body)
+        log("error", where="collector", kind=f"status {reply.status} {kind}".rstrip(), survey=survey)
+        return Refusal(reply.status, kind, retry_after(reply.headers.get("Retry-After"), time.time()))
 
     # -- figures -----------------------------------------------------------------------------------
 
-    def figures(self) -> list[Family]:
+    async def look(self) -> admin.Look:
+        """For the operator: whether submissions can be taken, and what does not get on."""
+        ready, aside = True, self.aside()
+        notes = [f"survey {one} is set aside, {self.courses[one].held} held: {why}" for one, why in aside.items()]
+        if self.unreachable:
+            notes.append("the collector cannot be reached")
+        if self.stopping:
+            ready, notes = False, ["the relay is being restarted"]
+        elif time.monotonic() - self.full < admin.FULL_SECONDS:
+            ready, notes = False, ["the queue has no room left: make room on its disk", *notes]
+        elif all(survey in aside for survey in self.surveys):
+            ready = False
+        return admin.Look(ready, "; ".join(["ok", *notes] if ready else notes), self._figures(ready, aside))
+
+    def _figures(self, ready: bool, aside: dict[str, str]) -> list[Family]:
+        samples: dict[Labels, float] = {
+            (("survey", one), ("reason", self._reason(one))): float(self.courses[one].held) for one in sorted(aside)
+        }
         return [
-            gauge("deniable_ready", "Whether submissions can be taken.", not self.stopping),
+            gauge("deniable_ready", "Whether submissions can be taken.", ready),
             gauge("deniable_relay_held", "Sealed submissions that the collector does not have yet.", self.held),
+            gauge(
+                "deniable_relay_unreachable", "Whether the collector did not answer the last time.", self.unreachable
+            ),
+            shared_gauge("deniable_relay_set_aside", "Held submissions of surveys that are set aside.", samples),
             *self.metrics.families(),
         ]
+
+    def _reason(self, survey: str) -> str:
+        refused = self.courses[survey].refused
+        return "notCarried" if refused is None else refused.kind or str(refused.status)
 
     async def authorize(self, role: str, headers: Any, survey: str | None) -> None:
         """Nobody has a token here: what needs one is not offered."""
@@ -437,20 +574,21 @@ async def take(call: Call) -> Response:
     """Take sealed submissions of one epoch."""
     relay = cast(Relay, call.service)
     survey, terms, _ = relay.named(call.path["fingerprint"])
+    fingerprint = survey.fingerprint
     if media_type(call.headers) != SEALED:
         raise Problem("unsupportedMediaType", f"a relay takes sealed submissions: send {SEALED}", close=True)
     announced(call.headers, relay.settings.max_body)
-    relay.room()
+    relay.room(fingerprint)
     body = await relay.receiving.read(call.receive)
     try:
         epoch, records = split(body, record_bytes(survey), relay.settings.max_submissions)
     except MalformedBody as wrong:
         raise Problem("malformed", str(wrong)) from None
-    relay.room(len(records), len(body))
+    relay.room(fingerprint, len(records), len(body))
     now = relay.clock.bounds()
     first, last = (_refusal(terms, epoch, moment) for moment in (now.earliest, now.latest))
     reason = first if first == last else None
-    if reason is None and await relay.take(survey.fingerprint, epoch, records) is None:
+    if reason is None and await relay.take(fingerprint, epoch, records) is None:
         reason = EPOCH_CLOSED
     if reason is not None:
         relay.metrics.count("deniable_submissions_total", len(records), outcome=reason)
@@ -486,7 +624,7 @@ OPERATIONS = (
         "Take sealed submissions, each once; the answer comes after they are on disk.",
         take,
         {200: Answer("What was taken; duplicates are counted as accepted.", {JSON: Taken})},
-        problems=("overloaded", "storageFull"),
+        problems=("overloaded", "storageFull", "surveyClosed"),
         parameters=(SURVEY,),
         bodies={SEALED: {"type": "string", "format": "binary"}},
         public=True,
@@ -537,12 +675,13 @@ def serve(settings: RelaySettings, announce: run.Announce) -> None:
 
         def ready() -> None:
             if operator is not None:
-                looks = {0: lambda: admin.Look(not relay.stopping, "ok", relay.figures())}
+                looks = {0: lambda: run.look(server, relay.look)}
                 watching.append(admin.OperatorListener(operator, looks))
             announce(run.address_of(listening), None if operator is None else run.address_of(operator))
 
+        server = run.make_server(settings, ready, app)
         try:
-            run.make_server(settings, ready, app).run([listening])
+            server.run([listening])
         finally:
             for one in watching:
                 one.close()

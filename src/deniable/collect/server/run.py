@@ -22,7 +22,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -184,7 +184,7 @@ def run(
 
     def ready() -> None:
         if operator is not None:
-            watching.append(admin.OperatorListener(operator, {settings.shard: lambda: _look(server)}))
+            watching.append(admin.OperatorListener(operator, {settings.shard: lambda: look(server)}))
         if announce is not None:
             announce(address_of(listening), None if operator is None else address_of(operator))
 
@@ -197,12 +197,13 @@ def run(
             one.close()
 
 
-def _look(server: Server) -> admin.Look | None:
+def look(server: Server, ask: Callable[[], Coroutine[Any, Any, admin.Look]] | None = None) -> admin.Look | None:
     """For another thread than the event loop's; None if that does not answer."""
     if server.loop is None:
         return None
     try:
-        asked = asyncio.run_coroutine_threadsafe(admin.look(server.service), server.loop)
+        work = admin.look(server.service) if ask is None else ask()
+        asked = asyncio.run_coroutine_threadsafe(work, server.loop)
         return asked.result(admin.LOOK_SECONDS)
     except (TimeoutError, CancelledError, RuntimeError):  # the last: the loop has ended
         return None
@@ -466,7 +467,7 @@ def _watch(parent: Connection, server: Server) -> None:
         while True:
             # Nobody asks before the worker is ready, which another thread says.
             number = parent.recv()
-            parent.send((number, _look(server)))
+            parent.send((number, look(server)))
     except (EOFError, OSError):
         server.leave()
 
