@@ -9,8 +9,9 @@ import pytest
 
 from deniable import Integers, exact
 from deniable.errors import DomainError, NumberError, ReportError, ShapeError
-from deniable.privacy import Collector, SecureSum, TooFewShares, close_epoch
+from deniable.privacy import Collector, ImpossibleSum, SecureSum, TooFewShares, close_epoch
 from deniable.protocols.secure_sum import noise_table
+from deniable.protocols.tally import Tally
 from deniable.randomness import Simulation, exhaust
 
 SEVEN_EIGHTHS, THIRD = Fraction(7, 8), Fraction(1, 3)
@@ -197,3 +198,35 @@ def test_what_makes_no_sense_is_refused() -> None:
     ):
         with pytest.raises(error):
             make()
+
+
+@pytest.mark.parametrize("asked", list(SecureSum.examples()), ids=str)
+def test_impossible_sums_are_refused(asked):
+    """One share of random words moves the sum by 2^62 on average; honest people are never refused."""
+    honest = asked.privatize([asked.domain.labels[-1]] * asked.people, Simulation(5))
+    tally = asked.tally(honest)
+    asked.estimate(tally)
+    noise = asked.most_noise(asked.people)
+    for wrong in (1 << 50, -(1 << 50), tally.n * asked.sensitivity + noise + 1, -noise - 1):
+        counts = tally.counts.copy()
+        counts[0] = wrong
+        with pytest.raises(ImpossibleSum, match="these sums are impossible"):
+            asked.estimate(Tally(asked.fingerprint, tally.n, counts))
+
+
+def test_the_bound_of_the_noise_holds_and_is_not_wide():
+    """10^5 sums of the noise of 20 people: the largest stays below the bound, and the bound below 40 deviations.
+
+    The bound is for a probability of 2^-60, a Laplace tail of 42 scales or 29 deviations.
+    """
+    asked = SecureSum(["yes", "no"], epsilon="1/2", people=20)
+    noise = np.abs(asked.noise_of(20 * 100_000, Simulation(3)).reshape(20, -1).sum(axis=0))
+    deviation = np.sqrt(asked.variance(20))
+    assert abs(noise.std() ** 2 + noise.mean() ** 2 - deviation**2) < 0.05 * deviation**2
+    assert noise.max() < asked.most_noise(20) < 40 * deviation
+
+
+def test_counts_that_do_not_add_up_to_the_people_are_refused():
+    asked = SecureSum(["a", "b", "c"], epsilon=4, people=1000)
+    with pytest.raises(ImpossibleSum, match="add up to 2,700"):
+        asked.estimate(Tally(asked.fingerprint, 1000, np.array([900, 900, 900])))

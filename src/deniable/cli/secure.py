@@ -57,6 +57,7 @@ def close(
     The collectors close the epoch and tell the ids whose shares they have. Shares of people whom not all of them have
     are erased; then each adds up what is left and erases it, and the sums together are the tally of the epoch, here and
     at each collector. With more people missing than the survey allows there is no result, and all shares are erased.
+    Sums that honest people cannot have given are refused in the same way: a share was wrong, or somebody cheated.
 
     What is done stays done: a command that broke off is called again. An admin's token of each collector is read from
     the environment variable DENIABLE_TOKEN, in the order of the survey, with commas between them; one token alone is

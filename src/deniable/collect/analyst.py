@@ -22,7 +22,7 @@ from deniable.collect.stores.batches import SurveyCounter, rows
 from deniable.collect.wire import ID_BYTES, from_text, to_text
 from deniable.errors import DeniableError, MismatchError, SpecError
 from deniable.protocols import SecureSum
-from deniable.protocols.secure_sum import joined, too_few
+from deniable.protocols.secure_sum import ImpossibleSum, TooFewShares, joined, too_few
 from deniable.surveys import Survey, SurveyTally
 
 LARGEST_REPLY = 1 << 30
@@ -232,7 +232,8 @@ def add_up(survey: Survey, epoch: int, collectors: Sequence[Analyst]) -> SurveyT
     `collectors` are in the order of the survey's terms, each with an admin's token of that collector. Their epochs are
     closed, lists of ids are compared, shares of people who are not complete are erased everywhere, and only then does
     each add up and erase. A call that broke off is made again, and goes on where it stopped. Raises TooFewShares where
-    the noise of those who are complete does not suffice; then all shares are erased, and there will be no result.
+    the noise of those who are complete does not suffice, and ImpossibleSum where honest people cannot have given the
+    sums; then all shares are erased, and there will be no result.
     """
     name, counter = survey.fingerprint, SurveyCounter(survey)
     if survey.terms is None or len(survey.terms.collectors) != len(collectors):
@@ -246,11 +247,23 @@ def add_up(survey: Survey, epoch: int, collectors: Sequence[Analyst]) -> SurveyT
         total = _raw(done[0]["total"])
     else:
         n, total, complete = _summed(survey, epoch, collectors, found)
+    tally = counter.tally(n, np.frombuffer(total, dtype="<i8"))
+    wrong: DeniableError | None = None
+    if not n:
+        wrong = (
+            TooFewShares("this epoch was settled without a result") if done else too_few(_strictest(survey), complete)
+        )
+    elif not done:
+        try:
+            for question in survey:
+                question.protocol.estimate(tally[question.id])
+        except ImpossibleSum as impossible:
+            n, total, wrong = 0, bytes(len(total)), impossible
     for one in collectors:
         one.settle_shares(name, epoch, n, total)
-    if not n:
-        raise too_few(_strictest(survey), complete)
-    return counter.tally(n, np.frombuffer(total, dtype="<i8"))
+    if wrong is not None:
+        raise wrong
+    return tally
 
 
 def _summed(

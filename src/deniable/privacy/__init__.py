@@ -25,7 +25,7 @@ from deniable.privacy.guesses import (
 )
 from deniable.privacy.poisoning import ATTACKS, Gain, Inspection, Moved, defences, forge, gain, gains, inspect
 from deniable.privacy.shuffle import CannotShuffle, Shuffled, fewest_people, largest_epsilon, shuffled
-from deniable.protocols.secure_sum import Collector, SecureSum, TooFewShares, close_epoch
+from deniable.protocols.secure_sum import Collector, ImpossibleSum, SecureSum, TooFewShares, close_epoch
 
 __all__ = [
     "ATTACKS",
@@ -40,6 +40,7 @@ __all__ = [
     "Evidence",
     "Gain",
     "Guess",
+    "ImpossibleSum",
     "Inspection",
     "Loss",
     "Moved",

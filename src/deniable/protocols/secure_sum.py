@@ -19,6 +19,7 @@ Epoch      collectors keep shares by id, exchange lists of ids, sum what all of 
 Trust      that the collectors do not pool their shares before the epoch is over, and that at most m people drop out or
            cheat. Nobody can check a hidden vector without a proof: shares are checked for their length and no more, so
            one cheating person can move every count by any amount. Local reports bound what a liar can do
+Possible   sums outside what n honest people and the noise give, except with probability 2^-60, are refused
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits, Law, source_of
 from deniable.results import Estimate, Mean
 
-__all__ = ["Collector", "SecureSum", "TooFewShares", "close_epoch", "joined", "split"]
+__all__ = ["Collector", "ImpossibleSum", "SecureSum", "TooFewShares", "close_epoch", "joined", "split"]
 
 SHARES, MEAN = READS = ("shares", "mean")
 MOST_STEPS = 1000
@@ -56,7 +57,12 @@ _LIARS = (
     "local protocol where people may cheat"
 )
 _PARTS = 192
+_RARE = 60 * math.log(2)
 Words = NDArray[np.uint64]
+
+
+class ImpossibleSum(DeniableError, ValueError):
+    """A sum that honest people cannot have given: a share was wrong, or somebody cheated."""
 
 
 class TooFewShares(DeniableError, RuntimeError):
@@ -173,6 +179,42 @@ class SecureSum(Protocol):
         a = float(self.decay)
         return people * float(self.shape) * 2 * a / (1 - a) ** 2
 
+    def most_noise(self, people: int, cells: int = 1) -> int:
+        """The noise of so many people, added up over so many cells, stays within this in every sum of a tally.
+
+        The probability of more in any of the sums is below 2^-60.
+
+        By Chernoff: P(X - Y >= z) <= M(t) e^(-t z) with M(t) = ((1 - a)^2 / (1 - a e^t) / (1 - a e^-t))^shape.
+
+        >>> asked = SecureSum(["yes", "no"], epsilon=1, people=1000, missing=100)
+        >>> asked.most_noise(1000), round(math.sqrt(asked.variance(1000)), 2)
+        (96, 2.95)
+        """
+        a, shape = float(self.decay), people * cells * float(self.shape)
+        t = -math.log(a) * np.linspace(0, 1, 1001)[1:-1]
+        moments = shape * (2 * math.log1p(-a) - np.log1p(-a * np.exp(t)) - np.log1p(-a * np.exp(-t)))
+        return math.ceil(float(((moments + _RARE + math.log(2 * self.cells + 2)) / t).min()))
+
+    def check_sums(self, n: int, counts: Counts) -> None:
+        """Raise ImpossibleSum unless n honest people and their noise can have given these sums."""
+        most = n * self.sensitivity if self.read == MEAN else n
+        noise = self.most_noise(n)
+        low, high = int(counts.min()), int(counts.max())
+        wrong = [found for found in (low, high) if not -noise <= found <= most + noise]
+        # In floats: the sum of numbers that are far out could run over.
+        total, around = float(counts.astype(np.float64).sum()), self.most_noise(n, self.cells)
+        if wrong:
+            what = (
+                f"a sum is {wrong[0]:,}, and {n:,} honest people with their noise give {-noise:,} to {most + noise:,}"
+            )
+        elif self.read != MEAN and abs(total - n) > around:
+            what = (
+                f"the counts add up to {total:,.0f}, and those of {n:,} honest people to that, give or take {around:,}"
+            )
+        else:
+            return
+        raise ImpossibleSum(f"these sums are impossible: {what}. A share was wrong, or somebody cheated: no result")
+
     # -- the device --------------------------------------------------------------------------------
 
     @property
@@ -250,6 +292,7 @@ class SecureSum(Protocol):
         return total
 
     def _estimate(self, tally: Tally) -> Any:
+        self.check_sums(tally.n, tally.counts)
         said = (
             f"epsilon {exact.shown(self.epsilon)} and delta {float(self.delta):.1e} about one person, if the "
             f"{self.collectors} collectors do not pool shares and at most {self.missing} people left or cheated",

@@ -21,7 +21,7 @@ from deniable.collect.stores import open_store
 from deniable.errors import SpecError
 from deniable.files import privatize_file
 from deniable.files.reports import Layout
-from deniable.protocols.secure_sum import TooFewShares
+from deniable.protocols.secure_sum import ImpossibleSum, TooFewShares
 from deniable.surveys import Survey, risk
 from deniable.surveys.promises import amplified, promises
 from tests.collect.server.live import TOKENS, Process, free_port, in_thread, prepare
@@ -332,3 +332,23 @@ def test_two_processes_two_hundred_clients_and_a_kill(tmp_path):
             # The noise in a count has a standard deviation of 2.8: beyond 14.5 it is once in a million.
             truth = np.bincount([number % 3 for number in complete], minlength=3)
             assert (abs(total[:3] - truth) < 20).all()
+
+
+def test_a_bad_share_gives_no_result_and_says_why(two):
+    """One person whose shares are random words: nothing is published, and the collectors refuse it by themselves."""
+    survey, collectors = two
+    sent, _ = bodies_of(survey, 9)
+    sent[4][0] = sent[4][0][:24] + bytes(range(len(sent[4][0]) - 24))
+    for parts in sent:
+        for collector, part in zip(collectors, parts, strict=True):
+            assert collector.post(survey, part).json["accepted"] == 1
+    with pytest.raises(ImpossibleSum, match="9 honest people with their noise give"):
+        added_up(survey)
+    with pytest.raises(TooFewShares, match="without a result"):
+        added_up(survey)
+    for collector in collectors:
+        with collector.store() as store:
+            assert store.shares(survey.fingerprint, 0).n == 0
+            assert store.check() == []
+    with contextlib.ExitStack() as opened, pytest.raises(ServiceRefused, match="these sums are impossible"):
+        analysts(survey, opened)[0].settle_shares(survey.fingerprint, 0, 9, bytes(24) + (1 << 53).to_bytes(8, "little"))

@@ -233,6 +233,9 @@ async def settle_shares(call: Call) -> Response:
     if raw is None or (given.n and given.n < _least(entry)):
         raise Problem("malformed", "the sum has 8 bytes per counter, of as many people as the noise suffices for, or 0")
     counts = np.frombuffer(raw, dtype="<i8").astype(np.int64)
+    tally = entry.counter.tally(given.n, counts)
+    for question in entry.survey if given.n else ():
+        question.protocol.estimate(tally[question.id])  # refuses impossible sums
     settled = await call.service.change(lambda store: store.settle_shares(entry.fingerprint, epoch, given.n, counts))
     call.service.untidy()
     log("settled shares", survey=entry.fingerprint, epoch=epoch, n=given.n)
