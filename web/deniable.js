@@ -1472,6 +1472,17 @@ function isAlmost(rows, total, epsilon, [top, bottom]) {
 }
 
 /**
+ * The protocol that another one is made of. Epsilon, relation and delta are passed on; a protocol that promises something
+ * else, keeps a state or sends a part in clear is refused, for that would be lost.
+ */
+function loadInner(spec) {
+  const protocol = loadProtocol(spec);
+  const plain = protocol.relation === RELATIONS[0] && !("linking" in protocol) && !("clear" in protocol) && !protocol.domain.open;
+  check(plain, `no protocol is made of ${protocol.name}: what it promises of its reports would be lost`);
+  return protocol;
+}
+
+/**
  * One of several questions, chosen by coins that do not depend on the answer, then that question's own protocol. `parts` says
  * of each question its name, the spec of its answers and what they are, of a whole answer.
  */
@@ -1479,7 +1490,7 @@ function grouped(written, level, parts) {
   const groups = written.map((group, i) => {
     exactKeys(group, ["weight", "protocol"], "a group");
     check(isWhole(group.weight, 1, 2 ** 32 - 1), "the weight of a group is a positive whole number");
-    const protocol = loadProtocol(group.protocol);
+    const protocol = loadInner(group.protocol);
     const same = canonicalText(group.protocol.domain, 0) === canonicalText(parts[i].domain, 0);
     check(same, "the answers of a group are not those of its column");
     return Object.freeze({ name: parts[i].name, weight: group.weight, protocol });
@@ -1567,9 +1578,9 @@ function strataOf(columns, taken) {
 /** A public attribute or several, sent as they are, then the report of the answer, which is the last column. */
 function stratified({ columns }, _epsilon, { domain, inner: written, epsilon: level }) {
   const { strata: clear, count, placeOf, names } = strataOf(columns, []);
-  const inner = loadProtocol(written);
+  const inner = loadInner(written);
   const same = canonicalText(written.domain, 0) === canonicalText(domain.columns.at(-1).domain, 0);
-  check(same && inner.epsilon === level && inner.name !== "Stratified", "the protocol of the answer is not usable in strata");
+  check(same && inner.epsilon === level, "the protocol of the answer is not usable in strata");
   const headBytes = bytesFor(count);
   const reportBytes = headBytes + inner.reportBytes;
   const draw = (answer, bits) => {
@@ -1594,7 +1605,7 @@ function privateStrata({ columns }, _epsilon, { positions, law: written, epsilon
   check(positions === 0 ? domain.size >= 2 : isNumber && isWhole(positions, 2, MOST_COMBINATIONS), "the positions of the answer are not usable");
   const answers = positions || domain.size;
   check(count * answers <= MOST_COMBINATIONS, `strata and answers have at most ${MOST_COMBINATIONS} combinations`);
-  const law = loadProtocol(written);
+  const law = loadInner(written);
   const wanted = { kind: "integers", low: 0, high: count * answers - 1 };
   const fits = OF_A_LEVEL.includes(law.name) && canonicalText(written.domain, 0) === canonicalText(wanted, 0);
   check(fits && law.epsilon === epsilon, "strata and answers together are asked by GRR, SubsetSelection or OLH at their epsilon");
@@ -1955,7 +1966,7 @@ const numberOf = (chosen) => Number(chosen.reduce((sum, position, place) => sum 
 /** Numbers by key: each is rounded to an end of the interval, and the set of keys at their ends is reported. */
 function keyValue(domain, _epsilon, { law: written, epsilon }) {
   const { items, most, numbers } = domain;
-  const own = loadProtocol(written);
+  const own = loadInner(written);
   const wanted = { kind: "sets", items: { kind: "integers", low: 0, high: 2 * items.size - 1 }, at_most: most };
   const fits = LAWS_OF_SETS.includes(own.name) && canonicalText(written.domain, 0) === canonicalText(wanted, 0);
   check(fits && own.epsilon === epsilon, "the law of a key-value question is one of sets over two items per key, at its epsilon");

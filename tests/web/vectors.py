@@ -56,7 +56,7 @@ from deniable.protocols import (
     Table,
     registered,
 )
-from deniable.protocols.base import Through
+from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits, Tied
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms

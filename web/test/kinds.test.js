@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { KINDS, RandomBits, Survey, canonicalBytes, cellIn, fingerprint, hex, loadProtocol } from "../deniable.js";
-import { device, hashed, law, share, spec as survey } from "./support.js";
+import { device, hashed, law, share, spec as survey, vectors } from "./support.js";
 
 const refused = (kind, message) => ({ name: "DeniableError", kind, message });
 const head = { kind: "protocol", version: 1 };
@@ -881,4 +881,35 @@ test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.protocols.slice(-18), [
     "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Stratified", "PrivateStrata", "Moments", "Queries", "Ranges", "Rectangles", "Places", "Discovery", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
   ]);
+});
+
+test("no protocol is made of one whose promises it would lose", () => {
+  const wrap = (inner) => {
+    const both = [{ name: "sex", domain: { kind: "categories", values: ["f", "m"] } }, { name: "answer", domain: inner.domain }];
+    const strata = { ...head, protocol: "Stratified", domain: { kind: "records", columns: both }, epsilon: inner.epsilon, inner };
+    const column = { kind: "records", columns: both.slice(1) };
+    return [strata, { ...head, protocol: "Attributes", domain: column, epsilon: inner.epsilon, groups: [{ weight: 1, protocol: inner }] }];
+  };
+  const seen = { plain: new Set(), other: new Set() };
+  for (const { spec } of [...vectors.cases, ...vectors.stages, ...vectors.streams]) {
+    const inner = loadProtocol(spec);
+    const whole = ["records", "sets", "key numbers", "grid", "short text", "bit strings"].includes(spec.domain.kind);
+    const plain = inner.relation === "any" && !inner.permanent && !inner.domain.open;
+    for (const outer of wrap(spec)) {
+      if (plain && inner.domain.size && !whole) {
+        assert.equal(loadProtocol(outer).relation, "any");
+        seen.plain.add(spec.protocol);
+      } else if (!plain) {
+        assert.throws(() => loadProtocol(outer), { name: "DeniableError", kind: "spec" }, spec.protocol);
+        seen.other.add(spec.protocol);
+      }
+    }
+  }
+  for (const name of ["SecureSum", "Evolving", "LGRR", "LSUE", "LOSUE", "LOLOHA", "LRAPPOR", "DBitFlip", "LOneBitMean", "CMS"]) assert(seen.other.has(name), name);
+  for (const name of ["GRR", "OUE", "OLH", "RAPPOR", "Table"]) assert(seen.plain.has(name), name);
+  const message = "no protocol is made of LGRR: what it promises of its reports would be lost";
+  const kept = { ...grr({ kind: "integers", low: 0, high: 3 }), protocol: "LGRR", forever: "3" };
+  const private_ = { ...head, protocol: "PrivateStrata", domain: { kind: "records", columns: [{ name: "sex", domain: { kind: "categories", values: ["f", "m"] } }, { name: "smoke", domain: { kind: "categories", values: ["yes", "no"] } }] }, epsilon: "1", positions: 0, law: kept };
+  assert.throws(() => loadProtocol(private_), refused("spec", message));
+  loadProtocol({ ...private_, law: grr({ kind: "integers", low: 0, high: 3 }) });
 });

@@ -26,6 +26,7 @@ from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.exact import exp_at_least
 from deniable.privacy.poisoning import gains
 from deniable.protocols import Memoized, Protocol, PureProtocol, Reports, Tally, load, registered
+from deniable.protocols.wrapped import check_wrapped
 from deniable.randomness import Bits, Secure, Simulation, exhaust
 
 LEVELS = {"two percent less": Fraction(98, 100), "two percent more": Fraction(102, 100)}
@@ -92,6 +93,7 @@ def check_waivers(protocol: Protocol) -> None:
 
 def check_level(protocol: Protocol) -> None:
     """1. The level of the bytes is the stated one and at most the one asked for, between all inputs it is about."""
+    check_wrapped(protocol)  # what is made of others keeps what they promise
     channel, promise = enumerated(protocol), protocol.guarantee
     require(promise.epsilon == protocol.epsilon, "the guarantee states another epsilon than the protocol")
     found = related_factor(channel, protocol.related(), promise.delta)

@@ -32,6 +32,7 @@ from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, load,
 from deniable.protocols.blanket import Blanket, mixed, worst
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes, width_of
 from deniable.protocols.tally import WORTH_A_TABLE, Adder, Counts, HalvesCounter, Tally
+from deniable.protocols.wrapped import check_wrapped
 from deniable.randomness import Bits
 from deniable.results.significance import too_few, too_many
 
@@ -72,7 +73,7 @@ class Groups(Protocol):
     groups: tuple[Group, ...] = ()
 
     def _check_groups(self) -> None:
-        """Refuse groups that make no protocol; `epsilon` is set to the largest one."""
+        """Refuse groups that make no protocol, or whose promises this kind would not keep."""
         if not self.groups:
             raise SpecError(f"{self.name} needs at least one group")
         for weight, protocol in self.groups:
@@ -82,6 +83,7 @@ class Groups(Protocol):
                 raise SpecError(f"a group has a weight and a protocol, not a {type(protocol).__name__}")
         if len({group.protocol.guarantee.relation for group in self.groups}) > 1:
             raise SpecError("the groups are about different relations, whose levels cannot be compared")
+        check_wrapped(self)
         if self._sums[-1] >= MOST_WEIGHT:
             raise SpecError("the weights of the groups add up to less than 2^32: divide them by a common factor")
 

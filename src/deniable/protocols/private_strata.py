@@ -39,7 +39,7 @@ from deniable.domains.listed import ListedDomain
 from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.labels import text
-from deniable.protocols.base import WORD_BYTES, Cost, Protocol, Through, load
+from deniable.protocols.base import WORD_BYTES, Cost, Protocol, load
 from deniable.protocols.frequency import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import SPOKEN, PureProtocol
 from deniable.protocols.numeric.grid import OnGrid, quantity
@@ -47,6 +47,7 @@ from deniable.protocols.ranges.cells import best_protocol, law_of
 from deniable.protocols.reports import Bytes
 from deniable.protocols.stratified import stratum_names
 from deniable.protocols.tally import Tally
+from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits
 from deniable.results import TOO_FEW, Estimate, Floats, Mean, Result, Strata, quantile
 from deniable.results.several import ALL, LEAST
@@ -130,7 +131,7 @@ class PrivateStrata(Through):
             raise SpecError(
                 f"strata and answers together need one of {kinds} over their combinations, at their epsilon"
             )
-        object.__setattr__(self, "law", found)
+        self._take(found)
 
     def _usable(self, positions: int | None) -> int:
         """The positions of a number; none of listed answers."""

@@ -10,6 +10,7 @@ from typing import Any
 from deniable.errors import DeniableError, SpecError
 from deniable.protocols import Protocol, load
 from deniable.protocols.memoized import FEW_FORMS
+from deniable.protocols.wrapped import check_wrapped
 from deniable.specs import as_text, check_texts, keys, short
 
 TOO_MANY_FORMS = (
@@ -47,6 +48,7 @@ class Question:
             raise SpecError(f"the id of a question is 1 to 64 characters of a-z, 0-9, _ and -, not {short(self.id)}")
         if not isinstance(self.protocol, Protocol):
             raise SpecError(f"question {self.id!r} needs a protocol, not a {type(self.protocol).__name__}")
+        check_wrapped(self.protocol)
         if self.protocol.unreadable:
             raise SpecError(f"question {self.id!r} could never be evaluated: {self.protocol.unreadable}")
         object.__setattr__(self, "text", as_text(self.text, f"the text of question {self.id!r}"))

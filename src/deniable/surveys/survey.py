@@ -78,6 +78,11 @@ class Survey:
         """A report that keeps no epsilon by itself is sent in shares, to as many collectors as it is made for."""
         for question in self.questions:
             asked = question.protocol
+            if not asked.local and not isinstance(asked, SecureSum):
+                raise SpecError(
+                    f"question {question.id!r} is asked by {asked.name}, whose reports keep no epsilon by themselves: "
+                    "only those of SecureSum are sent in shares"
+                )
             if isinstance(asked, SecureSum) and asked.collectors != len(collectors):
                 named = f"the survey names {len(collectors)}" if collectors else "the survey names none"
                 raise SpecError(

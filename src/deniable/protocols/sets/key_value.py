@@ -32,13 +32,14 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval, KeyNumbers, SetColumn, Sets
 from deniable.errors import SpecError
-from deniable.protocols.base import Cost, Protocol, Through, load, percent
+from deniable.protocols.base import Cost, Protocol, load, percent
 from deniable.protocols.numeric.grid import quantity, rounded_up, rounded_up_many
 from deniable.protocols.reports import Bytes
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
 from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets
 from deniable.protocols.tally import Tally
+from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits
 from deniable.results import Estimate, KeyMeans, Several, Weights, quantile
 from deniable.results.sets import KeyShares
@@ -110,7 +111,7 @@ class KeyValue(Through):
         found = best_law_of_keys(self._items, self.epsilon) if law is None else law
         if not isinstance(found, SetProtocol) or found.domain != self._items or found.epsilon != self.epsilon:
             raise SpecError("the law of a key-value question is one of sets over two items per key, at its epsilon")
-        object.__setattr__(self, "law", found)
+        self._take(found)
 
     @property
     def _items(self) -> Sets:
