@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from deniable.results import independence as independence
     from deniable.surveys import Campaign as Campaign
     from deniable.surveys import Narrowing as Narrowing
+    from deniable.surveys import Panel as Panel
     from deniable.surveys import Question as Question
     from deniable.surveys import RegressionRounds as RegressionRounds
     from deniable.surveys import Screening as Screening
@@ -155,7 +156,7 @@ _HOMES = {
     ),
     "randomness": ("Secure", "Simulation"),
     "results": ("Distribution", "Mean", "SignificanceTest", "compare", "independence"),
-    "surveys": ("Campaign", "Narrowing", "Question", "RegressionRounds", "Screening", "Survey", "SurveyTally"),
+    "surveys": ("Campaign", "Narrowing", "Panel", "Question", "RegressionRounds", "Screening", "Survey", "SurveyTally"),
 }
 _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name in names}
 _MODULES = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import PurePath
 from typing import Annotated, Any
@@ -15,15 +17,17 @@ from deniable.cli.load_survey import Target, between_words, epsilon_words, quest
 from deniable.cli.options import STDIN, About, Seed, bits_from, new_app, only_one_stdin, refuse_keyboard
 from deniable.cli.output import examples, progress
 from deniable.errors import LabelError, SpecError
+from deniable.exact import epsilon_text
 from deniable.files import privatize_file
 from deniable.files.places import Refused, expand, is_url, plain, shown
 from deniable.files.reports import format_of
-from deniable.surveys import Survey
+from deniable.surveys import Panel, Survey
 from deniable.surveys.tables import questions_of
 
 app = new_app()
 
 ANSWER = "answer"
+_DIGITS = re.compile("([0-9]+)")
 
 
 class Format(StrEnum):
@@ -38,6 +42,7 @@ class Format(StrEnum):
         "deniable privatize survey.json - -o reports.parquet < answers.csv",
         "deniable privatize survey.json answers.parquet --question smoke --column 'Do you smoke?' -o smoke.parquet",
         "deniable privatize survey.json 'days/*.csv' --ids -o reports/                          a file of reports each",
+        "deniable privatize survey.json 'weeks/*.csv' --person id --epoch 1 --state panel.sqlite -o reports/   a panel",
         "deniable privatize survey.json answers.csv --format text -o - | head",
         "deniable privatize survey.json answers.csv -o - | deniable tally survey.json -       an Arrow stream",
     )
@@ -88,12 +93,42 @@ def privatize(
     ids: Annotated[
         bool, typer.Option("--ids", help="Give each row 16 random bytes, so that tally --dedupe counts it once.")
     ] = False,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Who answered. Needed where the survey's people answer in several epochs by a rule that keeps "
+            "something (memoize, two-stage, evolving).",
+            show_default=False,
+        ),
+    ] = None,
+    epoch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|COLUMN",
+            help="With --person: the epoch of the first file, from 1; each further file, by the numbers in "
+            "the names, is of the next epoch. Or the column that holds the epoch.",
+            show_default=False,
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --person: where the state of these people is kept between epochs. It may hold answers: keep it "
+            "with them, and do not lose it.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = None,
 ) -> None:
     """Randomize answers: one report per person and question, drawn from the exact law with cryptographic bits.
 
     Rows are streamed, so the file may be larger than the memory. A bad answer ends the command: the error names its row
     and column but not the answer, and no file is left behind. Of several files, those before it are finished.
+
+    A panel (--person, --epoch, --state) draws as the devices of these people would: once per person where the survey
+    says so, from the state that is kept between epochs.
     """
     only_one_stdin(survey, *answers)
     if STDIN in answers:
@@ -104,19 +139,21 @@ def privatize(
     target = read_first(survey, answers, "privatize")
     columns = _columns(target, question, column)
     jobs = _jobs(answers, to, chosen)
+    panels = _panels(jobs, person, epoch, state)
     if any(os.path.exists(where) and os.path.exists(survey) and os.path.samefile(where, survey) for _, where in jobs):
         raise SpecError(f"{survey!r} holds the survey: the reports would take its place, name another file")
     bits, rows = bits_from(seed), 0
     try:
-        for source, where in jobs:
+        for (source, where), panel in panels:
             place: Any = sys.stdout.buffer if where == STDIN else where
             with progress("randomizing") as advance:
-                rows += privatize_file(target, source, place, columns, bits, chosen, advance, ids)
+                rows += privatize_file(target, source, place, columns, bits, chosen, advance, ids, panel)
     except BrokenPipeError:
         output.hush()
         raise typer.Exit(output.PIPE_CLOSED) from None
     if to != STDIN:
-        _print(target, questions_of(columns), rows, jobs[0][1] if len(jobs) == 1 else f"{len(jobs)} files in {to}")
+        place = jobs[0][1] if len(jobs) == 1 else f"{len(jobs)} files in {to}"
+        _print(target, questions_of(columns), rows, place, [(source, panel) for (source, _), panel in panels])
 
 
 def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
@@ -140,6 +177,20 @@ def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
     if not is_url(to):
         os.makedirs(to, exist_ok=True)
     return [(source, where) for where, source in jobs.items()]
+
+
+def _panels(
+    jobs: list[tuple[str, str]], person: str | None, epoch: str | None, state: str | None
+) -> list[tuple[tuple[str, str], Panel | None]]:
+    """Each file with the panel that answers it: none, or one epoch of it after the other."""
+    if person is None and epoch is None and state is None:
+        return [(job, None) for job in jobs]
+    if person is None or epoch is None or state is None:
+        raise SpecError("a panel needs --person COLUMN, --epoch N (or a column) and --state FILE, all three")
+    if not epoch.isdigit():
+        return [(job, Panel(person, state, epoch)) for job in jobs]
+    ordered = sorted(jobs, key=lambda job: [int(part) if part.isdigit() else part for part in _DIGITS.split(job[0])])
+    return [(job, Panel(person, state, int(epoch) + place)) for place, job in enumerate(ordered)]
 
 
 def _format(to: str, asked: Format | None) -> str:
@@ -178,11 +229,19 @@ def _columns(target: Target, wanted: list[str] | None, given: list[str] | None) 
     return columns
 
 
-def _print(target: Target, chosen: list[str], rows: int, to: str) -> None:
+def _print(target: Target, chosen: list[str], rows: int, to: str, panels: Sequence[tuple[str, Panel | None]]) -> None:
     known = questions(target)
     size = sum(known[id][1].report_bytes for id in chosen)
     facts = [("reports", f"{to}, {output.many(rows, 'row')} of {output.many(size, 'byte')}")]
-    if isinstance(target, Survey):
+    panel = panels[0][1]
+    if isinstance(target, Survey) and target.terms is not None and panel is not None:
+        facts.append(("epsilon", f"{epsilon_text(target.budget_epsilon)} per person, all epochs together"))
+        facts.append(("between", target.terms.longitudinal.promise[1]))
+        facts.append(("state", str(panel.state)))
+        if isinstance(panel.epoch, int):
+            facts += [(f"epoch {one.epoch}", shown(source)) for source, one in panels if one is not None]
+        facts.append(("survey", target.fingerprint))
+    elif isinstance(target, Survey):
         part = Survey(target.name, [target[id] for id in chosen])
         facts.append(("epsilon", f"{epsilon_words(part)} per row{between_words(part)}"))
         facts.append(("survey", target.fingerprint))

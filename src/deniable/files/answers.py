@@ -21,8 +21,8 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,7 +39,8 @@ from deniable.files.reports import ID, ID_BYTES, Layout, report_writer, rows_at_
 from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
 from deniable.randomness import Bits, source_of
-from deniable.surveys import Survey, tables
+from deniable.surveys import Panel, Survey, tables
+from deniable.surveys.panel import Session
 from deniable.surveys.tables import Columns, chosen_columns, column_places, joined, questions_of, refusal, spread
 
 WORKING_BYTES = 1 << 23
@@ -262,24 +263,28 @@ def privatize_file(
     format: str = "parquet",
     progress: Progress | None = None,
     ids: bool = False,
+    panel: Panel | None = None,
 ) -> int:
     """Randomize every row of `answers` and write the reports; returns the number of rows.
 
     `columns` says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is
     answered by the column of its id. The first bad answer raises an error, and no file is written. With `ids` each row
-    gets 16 random bytes, by which a row that is delivered twice is known.
+    gets 16 random bytes, by which a row that is delivered twice is known. A survey whose people answer in several
+    epochs, by a rule that keeps something, needs a `panel`: who answered, and in which epoch.
     """
     _check_types(target, answers, output)
     layout = Layout(target)
     layout.refuse_shares()
     chosen = chosen_columns(layout.protocols, columns)
     names = tuple(questions_of(chosen))
+    if panel is None:
+        layout.refuse_without_panel()
     source, rows = Source.open(answers), 0
     try:
         if source.path is not None and isinstance(output, str | Path) and _same(source.path, output):
             raise ReportError(f"{source.name} holds the answers: the reports would take their place, name another file")
-        with report_writer(output, target, names, format, ids) as writer:
-            for batch in _randomized(source, layout, chosen, source_of(bits)):
+        with report_writer(output, target, names, format, ids) as writer, _session(layout, panel, names) as session:
+            for batch in _randomized(source, layout, chosen, source_of(bits), panel, session):
                 if ids:
                     batch = {**batch, ID: _fresh_ids(source_of(bits), len(batch[names[0]]))}
                 writer.write(batch)
@@ -288,6 +293,8 @@ def privatize_file(
                     progress(rows, source.taken / source.size if source.size else None)
             if rows == 0:
                 raise ReportError(f"{source.name} has no answers: there is no row below the header")
+            if panel is not None:
+                writer.close()  # before the state: if the end cannot be written, nothing is recorded
     finally:
         source.close()
     return rows
@@ -314,24 +321,47 @@ def _same(first: str | Path, second: str | Path) -> bool:
     return os.path.isfile(second) and os.path.samefile(first, second)
 
 
-def _randomized(source: Source, layout: Layout, columns: Columns, bits: Bits) -> Iterator[Mapping[str, Bytes]]:
+def _session(layout: Layout, panel: Panel | None, names: Sequence[str]) -> AbstractContextManager[Session | None]:
+    """What draws for a panel; None without one."""
+    if panel is None:
+        return nullcontext()
+    if not isinstance(layout.target, Survey):
+        raise SpecError("a panel answers a survey: a single protocol has no epochs")
+    panel.check_questions(layout.target, names)
+    return panel.opened(layout.target)
+
+
+def _randomized(
+    source: Source, layout: Layout, columns: Columns, bits: Bits, panel: Panel | None, session: Session | None
+) -> Iterator[Mapping[str, Bytes]]:
     ids = questions_of(columns)
-    domains = {id: layout.protocols[id].domain for id in ids}
+    more = {} if panel is None else panel.columns
+    domains = {id: layout.protocols[id].domain for id in ids} | ({} if panel is None else panel.domains)
     most = rows_at_once(layout, ids, WORKING_BYTES)
     row = 0
-    for batch in read_answers(source, columns, domains):
+    for batch in read_answers(source, {**columns, **more}, domains):
         rows = len(next(iter(batch.values())))
         for start in range(0, rows, most):
             piece = {id: column.slice(start, most) for id, column in batch.items()}
-            yield {
-                id: _reports(layout.protocols[id], piece[id], columns.get(id, id), row + start, source, bits)
-                for id in ids
-            }
+            made = {}
+            for id in ids:
+                with _placed(columns.get(id, id), source, row + start):
+                    answers = as_answers(domains[id], piece[id], typed=source.is_parquet)
+                    protocol = layout.protocols[id]
+                    made[id] = (
+                        protocol.privatize(answers, bits).array if session is None else domains[id].encode(answers)
+                    )
+            if session is not None and panel is not None:
+                with _placed(panel.person, source, row + start):
+                    made = session.draw({key: piece[key] for key in more}, made, bits)
+            yield made
         row += rows
 
 
-def _reports(protocol: Protocol, column: Any, name: str, row: int, source: Source, bits: Bits) -> Bytes:
+@contextmanager
+def _placed(column: str, source: Source, row: int) -> Iterator[None]:
+    """Complaints about a value with row and column of the file."""
     try:
-        return protocol.privatize(as_answers(protocol.domain, column, typed=source.is_parquet), bits).array
+        yield
     except DomainError as wrong:
-        raise refusal(wrong, name, source.name, row) from None
+        raise refusal(wrong, column, source.name, row) from None

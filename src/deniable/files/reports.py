@@ -46,6 +46,7 @@ from deniable.protocols import Protocol, Reports
 from deniable.protocols.reports import Bytes
 from deniable.specs import canonical_bytes
 from deniable.surveys import Survey
+from deniable.surveys.panel import refuse_without_panel
 
 REPORT, ID = "report", "id"
 ID_BYTES = 16
@@ -86,6 +87,11 @@ class Layout:
                     f"a report of {protocol.name} tells the answer by itself: it is sent in shares to several "
                     "collectors, and never stands in a file"
                 )
+
+    def refuse_without_panel(self) -> None:
+        """Raise SpecError where the reports of a person depend on what is kept of earlier epochs."""
+        terms = self.target.terms if isinstance(self.target, Survey) else None
+        refuse_without_panel(terms, self.protocols.values())
 
     @property
     def kind(self) -> str:

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from deniable._extras import require
-from deniable.errors import DeniableError, DomainError, LabelError, ReportError
+from deniable.errors import DeniableError, DomainError, LabelError, ReportError, SpecError
 from deniable.files.answers import as_answers, check_types
 from deniable.files.dedupe import Duplicates, MixtureError, Spread, records_of, settled, unit_rows
 from deniable.files.local import Outcome, outcome, whole_tally
@@ -509,7 +509,7 @@ def privatize_frame(
     give away twice its epsilon. `write_frame` does that in one step.
     """
     layout, kept = Layout(target), list(keep)
-    layout.refuse_shares()
+    _refuse(layout)
     chosen = _asked(layout, columns, frame)
     check_names(frame.columns, kept)
     schema = require("pyspark.sql.types", "spark")
@@ -537,6 +537,7 @@ def write_frame(
     attempt wrote, so that no answer leaves two reports.
     """
     layout = Layout(target)
+    _refuse(layout)
     chosen = _asked(layout, columns, frame)
     narrowed = frame.select(*dict.fromkeys(chosen.values()))
     with new_files(folder) as (place, run, show):
@@ -546,6 +547,18 @@ def write_frame(
                 raise entry
         show([name for name, _ in written])
     return sum(rows for _, rows in written)
+
+
+def _refuse(layout: Layout) -> None:
+    """Refuse reports that must not stand in a frame, and people whose state executors would have to share."""
+    layout.refuse_shares()
+    try:
+        layout.refuse_without_panel()
+    except SpecError:
+        raise SpecError(
+            "this survey keeps a state per person between epochs, which Spark's executors do not share: write the "
+            "answers to files, one per epoch, and use deniable privatize --person COLUMN --epoch 1 --state FILE"
+        ) from None
 
 
 def _chosen(layout: Layout, columns: Columns | None, frame: Any) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deniable.surveys.campaign import Campaign
 from deniable.surveys.narrowing import Narrowing
+from deniable.surveys.panel import Panel
 from deniable.surveys.question import Question
 from deniable.surveys.record_rounds import RegressionRounds, Screening
 from deniable.surveys.survey import Survey
@@ -16,6 +17,7 @@ __all__ = [
     "Epochs",
     "Longitudinal",
     "Narrowing",
+    "Panel",
     "Question",
     "RegressionRounds",
     "Screening",

@@ -30,6 +30,7 @@ from deniable.protocols.memoized import FEW_FORMS, all_linking, linking_horizon
 from deniable.randomness import Bits
 from deniable.specs import as_text, canonical_bytes, fingerprint, keys, short
 from deniable.surveys.draft import plan_draft
+from deniable.surveys.panel import Panel, refuse_without_panel
 from deniable.surveys.question import TOO_MANY_FORMS, Question, read_question, too_linkable
 from deniable.surveys.tally import SurveyTally
 from deniable.surveys.terms import EVOLVING, MEMOIZE, Longitudinal, Terms
@@ -349,13 +350,18 @@ class Survey:
     # -- answers -----------------------------------------------------------------------------------
 
     def privatize(
-        self, table: Any, columns: Mapping[str, str] | None = None, bits: Bits | None = None
+        self,
+        table: Any,
+        columns: Mapping[str, str] | None = None,
+        bits: Bits | None = None,
+        panel: Panel | None = None,
     ) -> dict[str, Reports]:
         """Randomize a table of answers, one row per person: reports for each question, by its id.
 
         `table` is a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns. `columns`
         says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is answered by
-        the column of its id. Nothing is randomized if one answer is refused.
+        the column of its id. Nothing is randomized if one answer is refused. A survey whose people answer in several
+        epochs, by a rule that keeps something, needs a `panel`: who answered, and in which epoch.
 
         >>> from deniable.protocols import GRR
         >>> survey = Survey("habits", [Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))])
@@ -363,22 +369,39 @@ class Survey:
         >>> len(reports["smoke"]), survey.tally(reports)["smoke"].n
         (3, 3)
         """
-        from deniable.surveys.tables import as_answers, chosen_columns, refusal, table_columns
+        from deniable.surveys.tables import as_answers, chosen_columns, questions_of, refusal, table_columns
 
         self._refuse_whole_reports()
         chosen = chosen_columns([question.id for question in self], columns)
         domains = {question.id: question.protocol.domain for question in self}
-        reports: dict[str, Reports] = {}
-        for id, column in table_columns(table, chosen, domains).items():
+        if panel is None:
+            refuse_without_panel(self.terms, (question.protocol for question in self))
+        else:
+            panel.check_questions(self, questions_of(chosen))
+            chosen, domains = chosen | panel.columns, domains | panel.domains
+        found = table_columns(table, chosen, domains)
+        own = {} if panel is None else {key: found.pop(key) for key in panel.columns}
+        made: dict[str, Any] = {}
+        for id, column in found.items():
             protocol = self[id].protocol
             try:
-                reports[id] = protocol.privatize(as_answers(protocol.domain, column), bits)
+                answers = as_answers(protocol.domain, column)
+                made[id] = protocol.privatize(answers, bits) if panel is None else protocol.domain.encode(answers)
             except DomainError as wrong:
                 raise refusal(wrong, chosen.get(id, id), "the table") from None
-        lengths = sorted({len(column) for column in reports.values()})
+        lengths = sorted({len(column) for column in (*made.values(), *own.values())})
         if len(lengths) > 1:
             raise ReportError(f"the columns of the table have different lengths: {', '.join(map(str, lengths))}")
-        return reports
+        if panel is None:
+            return made
+        try:
+            with panel.opened(self) as session:
+                drawn = session.draw(own, made, bits)
+        except DomainError as wrong:
+            raise refusal(wrong, panel.person, "the table") from None
+        return {
+            id: Reports(self[id].protocol.fingerprint, rows, self[id].protocol.spec()) for id, rows in drawn.items()
+        }
 
     def _refuse_whole_reports(self) -> None:
         if self.terms is not None and self.terms.collectors:

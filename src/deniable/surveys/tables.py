@@ -168,6 +168,8 @@ def _meant(names: Iterable[Any], wanted: str, id: str) -> str:
     if not close:
         return ""
     name = by_letters[close[0]].strip()
+    if id.startswith("@"):  # a column of a panel, which answers no question
+        return f" (did you mean {name!r}?)"
     return f" (did you mean {name!r}? Then say columns={{{id!r}: {name!r}}}, or --column {id}={_quoted(name)})"
 
 

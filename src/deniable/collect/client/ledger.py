@@ -56,7 +56,7 @@ import os
 import secrets
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -90,8 +90,8 @@ from deniable.collect.client.records import (
 from deniable.errors import NumberError, ReportError
 from deniable.exact import canonical, epsilon_text, fraction
 from deniable.privacy import Account, sequential
-from deniable.protocols import Evolving, Memoized, Protocol
 from deniable.surveys import Survey
+from deniable.surveys.kept import Kept, next_report
 from deniable.surveys.terms import Budget, Terms
 
 STEPS = ("begun", "checked", "drawn", "keyed", "written", "committed")
@@ -497,53 +497,19 @@ def _draw(
         return drawn(survey, answers, id)
     reports = []
     for question in survey:
-        protocol, read = question.protocol, encoded(question, answers[question.id])
-        if isinstance(protocol, Evolving):
-            reports.append(_stepped(connection, survey, question.id, protocol, read, epoch - terms.first + 1))
-            continue
-        query = "SELECT value, drawn FROM memo WHERE survey = ? AND question = ? ORDER BY place"
+        read = encoded(question, answers[question.id])
+        query = "SELECT place, value, drawn FROM memo WHERE survey = ? AND question = ? ORDER BY place"
         rows = connection.execute(query, (survey.fingerprint, question.id)).fetchall()
-        known = [(bytes(key), bytes(outcome)) for key, outcome in rows]
+        known = [Kept(place, bytes(key), bytes(outcome)) for place, key, outcome in rows]
         try:
-            if rule.is_two_stage and isinstance(protocol, Memoized):
-                kept, key = protocol.kept_state(read, known, rule.values)
-                reports.append(protocol.report(kept))
-            else:
-                kept, key = _kept_report(protocol, read, known, rule.values)
-                reports.append(kept)
+            report, kept = next_report(question.protocol, rule, known, read, epoch - terms.first + 1)
         except ReportError:
             raise LedgerError("the ledger is damaged: a kept state in it is none") from None
-        if key is not None:
-            row = (survey.fingerprint, question.id, len(known), key, kept)
-            connection.execute("INSERT INTO memo VALUES (?, ?, ?, ?, ?)", row)
+        reports.append(report)
+        if kept is not None:
+            row = (survey.fingerprint, question.id, *kept)
+            connection.execute("INSERT OR REPLACE INTO memo VALUES (?, ?, ?, ?, ?)", row)
     return b"".join(reports)
-
-
-def _stepped(
-    connection: sqlite3.Connection, survey: Survey, id: str, protocol: Evolving, read: Any, epoch: int
-) -> bytes:
-    """The report of an epoch from what is kept of the answers before it, which is replaced."""
-    query = "SELECT drawn FROM memo WHERE survey = ? AND question = ?"
-    row = connection.execute(query, (survey.fingerprint, id)).fetchone()
-    try:
-        state, report = protocol.step_encoded(protocol.begin() if row is None else bytes(row[0]), read, epoch)
-    except ReportError:
-        raise LedgerError("the ledger is damaged: a kept state in it is none") from None
-    connection.execute("INSERT OR REPLACE INTO memo VALUES (?, ?, 0, x'', ?)", (survey.fingerprint, id, state))
-    return report
-
-
-def _kept_report(
-    protocol: Protocol, read: Any, known: Sequence[tuple[bytes, bytes]], values: int
-) -> tuple[bytes, bytes | None]:
-    """The report that was drawn for a value before; or one that is drawn now, with its key; at the cap, the first."""
-    value = protocol.domain.answer_key(read)
-    for kept, report in known:
-        if kept == value:
-            return report, None
-    if len(known) >= values:
-        return known[0][1], None
-    return protocol.report_encoded(read), value
 
 
 def _next_id(connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int) -> bytes:
