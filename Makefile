@@ -4,7 +4,7 @@ PYTHON  ?= python3
 # Two processes more than there are cores: tests of pages and services wait half of their time.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 2))')
 PYTEST   = $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-PLAIN    = -m "not slow and not faults"
+PLAIN    = -m "not slow and not served and not faults"
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floats test-slow test-faults bench bench-quick bench-load bench-check audit-rivals docs lint style system format clean distclean
+.PHONY: help demo test test-all test-rest test-faults test-elsewhere test-floats bench bench-quick bench-load bench-check audit-rivals docs lint style system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -28,20 +28,25 @@ demo: $(SMALL) ## a sensitive survey collected over HTTP on this machine
 	@$(BIN)/deniable demo
 
 # Types are checked beside the tests. In a fresh copy one process compiles the tests first, which every process would do.
-test: style system ## lint, types, and all tests but the slow ones and the faults, doctests included
+test: style system ## lint, types and the tests that a change needs first, doctests included: four minutes
 	@types=$$(mktemp); $(BIN)/mypy > "$$types" 2>&1 & checked=$$!; \
 	[ -d tests/__pycache__ ] || $(BIN)/pytest -qq --collect-only $(PLAIN) > /dev/null 2>&1; \
 	echo '$(PYTEST) $(PLAIN)'; $(PYTEST) $(PLAIN); tested=$$?; \
 	echo '$(BIN)/mypy'; wait $$checked; typed=$$?; cat "$$types"; rm -f "$$types"; [ $$tested -eq 0 ] && [ $$typed -eq 0 ]
 
-test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as other processors round, and with the oldest numpy and SciPy
-	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)
+test-all: test test-rest test-faults ## every test
 
-test-slow: $(READY) system ## the tests marked slow
-	$(PYTEST) -m "slow and not faults" || [ $$? -eq 5 ]  # 5: none is marked
+test-rest: $(READY) system ## what test leaves out, but the faults: slow statistics, whole services, browsers and processes
+	$(PYTEST) -m "(slow or served) and not faults"
 
 test-faults: $(READY) system ## kill, cut, fill and turn back what a service needs, on every store; a table of what was lost
 	$(BIN)/pytest -q -m faults
+
+test-elsewhere: $(READY) system ## all tests but the faults as on another machine: processor, place, order, load, date
+	$(BIN)/python tools/elsewhere.py
+
+test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as old processors round, and with the oldest numpy and SciPy
+	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)
 
 bench: $(READY) ## all benchmarks
 	$(BIN)/python -m benchmarks

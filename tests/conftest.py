@@ -6,6 +6,7 @@ import functools
 import gc
 import importlib
 import os
+import random
 from collections.abc import Generator
 from typing import Any
 
@@ -45,6 +46,43 @@ LONG = (
     "tests/surveys",
 )
 
+SERVED = (
+    "tests/web/pages",
+    "tests/web/test_sdk_browser.py",
+    "tests/strangers",
+    "tests/docs/test_quick_start.py",
+    "tests/test_install.py",
+    "tests/test_leaks.py",
+    "tests/cli/test_demo.py",
+    "tests/files/test_pool.py",
+    "tests/collect/test_system_machine.py",
+    "tests/collect/client/test_processes.py",
+    "tests/collect/client/test_properties.py",
+    "tests/collect/server/test_clock.py",
+    "tests/collect/server/test_commands.py",
+    "tests/collect/server/test_limits.py",
+    "tests/collect/server/test_nodes.py",
+    "tests/collect/server/test_openapi.py",
+    "tests/collect/server/test_operator.py",
+    "tests/collect/server/test_plan.py",
+    "tests/collect/server/test_recovery.py",
+    "tests/collect/server/test_workers.py",
+    "tests/collect/stores/test_deleting.py",
+    "tests/collect/stores/test_kill.py",
+    "tests/collect/stores/test_machine.py",
+    "tests/collect/stores/test_order.py",
+    "tests/collect/stores/test_postgres_versions.py",
+    "tests/collect/stores/test_restore.py",
+    "tests/collect/stores/test_sqlite_processes.py",
+    "tests/collect/stores/test_sums_only.py",
+)
+"""Whole services, browsers and processes, marked `served`: `make test` leaves them to `make test-all`."""
+FIRST = (
+    "tests/web/pages/test_dashboard.py::test_answers_change_the_dashboard_live",
+    "tests/web/test_sdk_browser.py::test_the_browser_draws_what_python_draws",
+)
+"""What `make test` runs of them: an answer on its way from a browser to the dashboard, and the browser's own draws."""
+
 
 def _must_import(name: str, *_: Any, **__: Any) -> Any:
     return importlib.import_module(name)
@@ -66,11 +104,22 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [collector for collector in found if not isinstance(collector, DoctestModule)]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files of few, long tests come first, so that no process is left alone with one of them at the end."""
-    items.sort(
-        key=lambda item: next((place for place, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
-    )
+    """Files of few, long tests come first, so that no process is left alone with one of them at the end.
+
+    ORDER names a seed: files then come in an order of chance, in which none may need what another one left.
+    """
+    for item in items:
+        if item.nodeid.startswith(SERVED) and not item.nodeid.startswith(FIRST):
+            item.add_marker("served")
+    order, files = os.environ.get("ORDER"), sorted({item.nodeid.split("::")[0] for item in items})
+    if order:
+        random.Random(order).shuffle(files)
+        places = {file: place for place, file in enumerate(files)}
+    else:
+        places = {file: next((place for place, name in enumerate(LONG) if file.startswith(name)), 99) for file in files}
+    items.sort(key=lambda item: places[item.nodeid.split("::")[0]])
 
 
 def pytest_collection_finish() -> None:

@@ -161,11 +161,11 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         call = [str(self._programs / program), *arguments]
+        moved = {name: os.environ[name] for name in ("LD_PRELOAD", "AHEAD_SECONDS") if name in os.environ}
         # Output goes to a file: the server inherits a pipe and would keep it open.
         with tempfile.TemporaryFile() as output:
-            code = subprocess.call(
-                call, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={"LC_ALL": "C"}, **self._as
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+            code = subprocess.call(call, cwd="/", env={"LC_ALL": "C", **moved}, **streams, **self._as)
             if code:
                 output.seek(0)
                 raise MissingPostgres(f"{program} failed: {output.read().decode(errors='replace').strip()}")

@@ -18,7 +18,7 @@ from deniable.protocols import registered
 
 EXAMPLES = registered_examples()
 
-# The statistical check of these takes so many reports that it is left to `make test-slow`.
+# The statistical check of these takes so many reports that it is left to `make test-all`.
 SLOW = {
     *("CMS 1", "DBitFlip 1", "Evolving 1", "HCMS 1", "OLHSketch 1", "OLHSketch 2", "RAPPOR 1", "RAPPOR 2"),
     "SubsetSets 1",
