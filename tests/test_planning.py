@@ -149,7 +149,7 @@ def simulated_variance(protocol, n, runs, seed):
     answers = np.arange(1, protocol.domain.size)
     if isinstance(protocol, HadamardResponse) and protocol.blocks < protocol.domain.size:
         answers = answers[answers % protocol.blocks == 0]  # the worst case: the same block
-    return float(np.square(protocol.simulate(truth, runs, seed).figures()[:, answers]).mean())
+    return float(np.square(protocol.simulate(None, runs, seed, counts=truth).figures()[:, answers]).mean())
 
 
 SETTINGS = list(itertools.product((4, 12, 40, 100), (0.5, 1, 2, 3, 4)))
@@ -206,7 +206,7 @@ def test_the_average_case_of_hadamard_response(size, blocks):
     protocol = HadamardResponse(size, 4, blocks=blocks)
     truth = np.array([0] + [60] * (size - 1))
     n = int(truth.sum())
-    seen = n**2 * protocol.simulate(truth, 4000, 1).figures()[:, 0].var()
+    seen = n**2 * protocol.simulate(None, 4000, 1, counts=truth).figures()[:, 0].var()
     assert protocol.variance(n) == pytest.approx(seen, rel=0.12)
     assert protocol.variance(n) <= protocol.worst_variance(n) * (1 + 1e-12)
 

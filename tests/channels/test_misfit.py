@@ -69,7 +69,7 @@ def test_honest_reports_are_seldom_suspected(kind):
     for protocol in (kind(3, 1), kind(6, 4)):
         for truth in populations(protocol.domain.size):
             people = np.random.default_rng(1).multinomial(300, truth, runs)
-            tallies = (protocol.simulate(row, 1, seed).tally(0) for seed, row in enumerate(people))
+            tallies = (protocol.simulate(None, 1, seed, counts=row).tally(0) for seed, row in enumerate(people))
             p_values = np.array([protocol.misfit(tally).p_value for tally in tallies])
             assert np.mean(p_values < 0.05) <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / runs)
             assert (p_values >= SUSPICIOUS).mean() > 0.96  # four of a hundred: by chance 4e-6
@@ -79,10 +79,10 @@ def test_honest_reports_are_seldom_suspected(kind):
 def test_the_wrong_epsilon_is_noticed(kind):
     protocol, careless = kind(6, 1), kind(6, 3)
     everybody = np.array([3000, 0, 0, 0, 0, 0])
-    honest = protocol.simulate(everybody, 1, 1).tally(0)
+    honest = protocol.simulate(None, 1, 1, counts=everybody).tally(0)
     assert not protocol.misfit(honest).suspicious
     assert protocol.estimate(honest).misfit.message is None
-    tally = careless.simulate(everybody, 1, 1).tally(0)
+    tally = careless.simulate(None, 1, 1, counts=everybody).tally(0)
     if tally.counts.size == protocol.tally_size:
         wrong = protocol.misfit(Tally(protocol.fingerprint, tally.n, tally.counts))
         assert wrong.suspicious

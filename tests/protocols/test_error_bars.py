@@ -142,7 +142,9 @@ def test_default_intervals_cover_the_population(kind: type) -> None:
     for epsilon in ("0.5", "6"):
         protocol = kind(4, epsilon)
         people = np.random.default_rng(7).multinomial(n, shares, runs)
-        found = [protocol.estimate(protocol.simulate(row, 1, seed).tally(0)) for seed, row in enumerate(people)]
+        found = [
+            protocol.estimate(protocol.simulate(None, 1, seed, counts=row).tally(0)) for seed, row in enumerate(people)
+        ]
         inside = np.mean([_covers(one.interval(), shares) for one in found], axis=0)
         assert inside.min() > 0.901, epsilon
         assert np.mean([_covers(one.interval(simultaneous=True), shares).all() for one in found]) > 0.901

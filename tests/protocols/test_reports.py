@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.errors import ReportError, SpecError
-from deniable.protocols import OLH, OUE, Reports
+from deniable.errors import MismatchError, ReportError, SpecError
+from deniable.protocols import GRR, OLH, OUE, Reports
 from deniable.randomness import Simulation
 
 PROTOCOL = OLH(1024, 1)
@@ -92,3 +92,26 @@ def test_reports_of_another_protocol_are_refused_with_the_difference() -> None:
         other.tally(REPORTS)
     assert PROTOCOL.fingerprint[:16] in str(refused.value)
     assert other.fingerprint[:16] in str(refused.value)
+
+
+def test_a_list_of_single_reports_is_tallied() -> None:
+    protocol = OUE(20, 1)
+    sent = [protocol.report(value, Simulation(value)) for value in range(20)]
+    assert protocol.tally(sent) == protocol.tally(np.frombuffer(b"".join(sent), dtype=np.uint8).reshape(20, -1))
+    with pytest.raises(ReportError, match="report 1 has 2 bytes, and those before it 3"):
+        protocol.tally([sent[0], sent[1][:2]])
+    with pytest.raises(ReportError, match="a single report: give a list"):
+        protocol.tally(sent[0])  # type: ignore[arg-type]
+
+
+def test_reports_carry_their_source(tmp_path: Path) -> None:
+    protocol = GRR(["yes", "no"], 1)
+    reports = Reports(protocol.fingerprint, [[0], [1]], protocol.spec(), "survey/smoke")
+    assert protocol.tally(reports).source == "survey/smoke"
+    assert (reports + reports)[:3].source == "survey/smoke"
+    reports.save(tmp_path / "r.parquet")
+    assert Reports.load(tmp_path / "r.parquet") == reports
+    with pytest.raises(MismatchError, match="are of survey/smoke, not of survey/drink"):
+        protocol.tally(reports, "survey/drink")
+    with pytest.raises(ReportError, match="different sources"):
+        reports + Reports(protocol.fingerprint, [[0]])

@@ -67,12 +67,12 @@ def test_the_joint_law_is_that_of_enumerated_reports(kind, options):
     digits = 4 ** np.arange(protocol.tally_size)
     chances = np.zeros(4**protocol.tally_size)
     chances[np.array(list(law)) @ digits] = [float(chance) for chance in law.values()]
-    study = protocol.simulate(truth, runs=40_000, seed=1)
+    study = protocol.simulate(counts=truth, runs=40_000, seed=1)
     assert study.exact
     assert accepts(np.bincount(study.tallies @ digits, minlength=chances.size), chances)
     # The same test refuses the same protocol at a slightly different level.
     for level in ("0.8", "1.2"):
-        wrong = kind(size, level, **options).simulate(truth, runs=40_000, seed=1)
+        wrong = kind(size, level, **options).simulate(counts=truth, runs=40_000, seed=1)
         assert not accepts(np.bincount(wrong.tallies @ digits, minlength=chances.size), chances)
 
 
@@ -91,7 +91,7 @@ def moments_agree(a, b):
 def test_moments_agree_with_reports_for_more_people(kind, options):
     truth = np.array([60, 5, 0, 30, 20, 0, 11])
     protocol = kind(7, 1.5, **options)
-    drawn = protocol.simulate(truth, runs=4000, seed=2).tallies
+    drawn = protocol.simulate(counts=truth, runs=4000, seed=2).tallies
     bits = Simulation(3)
     counted = np.stack([_by_reports(protocol, _in_order(truth, 1 << 20), bits) for _ in range(1500)])
     assert moments_agree(drawn, counted)
@@ -99,7 +99,7 @@ def test_moments_agree_with_reports_for_more_people(kind, options):
     if kind is GRR:
         shuffled = np.random.default_rng(0).permuted(drawn, axis=0)
         assert not moments_agree(shuffled, counted)
-    assert not moments_agree(protocol.simulate(truth[::-1], runs=4000, seed=2).tallies, counted)
+    assert not moments_agree(protocol.simulate(counts=truth[::-1], runs=4000, seed=2).tallies, counted)
 
 
 def test_even_columns_are_uniform_among_the_even_ones():
@@ -115,19 +115,19 @@ def test_even_columns_are_uniform_among_the_even_ones():
 @pytest.mark.parametrize("kind", [OLH, BLH, SubsetSelection])
 def test_the_others_draw_reports_and_say_so(kind):
     truth = np.array([200, 100, 0, 3])
-    study = kind(4, 1).simulate(truth, runs=3, seed=4)
+    study = kind(4, 1).simulate(counts=truth, runs=3, seed=4)
     assert not study.exact
     assert "every report" in study.method
     assert len({tuple(row) for row in study.tallies.tolist()}) == 3
-    np.testing.assert_array_equal(study.tallies, kind(4, 1).simulate(truth, runs=3, seed=4).tallies)
+    np.testing.assert_array_equal(study.tallies, kind(4, 1).simulate(counts=truth, runs=3, seed=4).tallies)
 
 
 def test_blocks_of_people_make_one_tally(monkeypatch):
     protocol = SubsetSelection(5, 1)
     monkeypatch.setattr("deniable.protocols.tally._BLOCK_BYTES", 60)
-    tally = protocol.simulate(np.array([3, 0, 4, 1, 0]), seed=1).tallies[0]
+    tally = protocol.simulate(counts=np.array([3, 0, 4, 1, 0]), seed=1).tallies[0]
     assert tally.sum() == 8 * protocol.subset_size
-    one = protocol.simulate(np.array([0, 0, 1, 0, 0])).tallies[0]
+    one = protocol.simulate(counts=np.array([0, 0, 1, 0, 0])).tallies[0]
     assert one.sum() == protocol.subset_size
 
 
@@ -137,7 +137,7 @@ def test_a_billion_people_are_drawn_without_their_reports():
     for kind in (GRR, OUE, HadamardResponse):
         protocol = kind(1024, 2)
         with memory_below(10_000_000):
-            study = protocol.simulate(truth, runs=1)
+            study = protocol.simulate(counts=truth, runs=1)
         error = study.figures()[0] * study.n - truth
         z = error / np.sqrt(protocol.variance(study.n, truth / study.n, population=False))
         assert np.mean(z**2) == pytest.approx(1, abs=0.25)  # 1024 terms: standard error 0.044
@@ -145,7 +145,7 @@ def test_a_billion_people_are_drawn_without_their_reports():
 
 def test_estimates_and_single_tallies():
     protocol = GRR(["a", "b", "c"], 1)
-    study = protocol.simulate([50, 30, 20], runs=5, seed=9)
+    study = protocol.simulate(counts=[50, 30, 20], runs=5, seed=9)
     assert len(study) == 5
     assert study.n == 100
     np.testing.assert_allclose(study.truth, [0.5, 0.3, 0.2])
@@ -172,7 +172,7 @@ def test_a_crowd_of_numbers(protocol):
 
 def test_a_mean_of_listed_numbers_and_records():
     years = Window(Integers(1, 4), 2, positions=4, width=1)
-    study = years.simulate([10, 20, 30, 40], runs=2)
+    study = years.simulate(counts=[10, 20, 30, 40], runs=2)
     np.testing.assert_allclose(study.truth, [3.0])
     assert study.n == 100
     both = Attributes.of({"a": GRR(["x", "y"], 1), "b": OneBitMean(Interval(0, 1), 1)})
@@ -188,16 +188,37 @@ def test_a_crowd_that_is_none():
         Window(Interval(0, 1), 1).simulate([0.5, "a"])
 
 
+def test_values_and_counts_mean_the_same_for_every_kind():
+    """A value per person, or the values with how many hold each; a list of numbers is never read as counts."""
+    people = ["b", "a", "b", "c", "b"]
+    listed = OUE(["a", "b", "c"], 1)
+    each, counted, all_of_them = (
+        listed.simulate(people, runs=3, seed=1),
+        listed.simulate(["b", "c", "a"], runs=3, seed=1, counts=[3, 1, 1]),
+        listed.simulate(runs=3, seed=1, counts=[1, 3, 1]),
+    )
+    assert each.n == counted.n == all_of_them.n == 5
+    np.testing.assert_array_equal(each.tallies, counted.tallies)
+    np.testing.assert_array_equal(each.tallies, all_of_them.tallies)
+    np.testing.assert_allclose(each.truth, [0.2, 0.6, 0.2])
+    assert GRR(4, 1).simulate([0, 1, 2, 3]).n == 4
+    numbers = Window(Interval(0, 4), 1)
+    study = numbers.simulate([1.0, 3.0], counts=[3, 1], seed=1)
+    np.testing.assert_array_equal(study.tallies, numbers.simulate([1.0, 1.0, 1.0, 3.0], seed=1).tallies)
+    with pytest.raises(NumberError, match="give the values"):
+        numbers.simulate(counts=[1, 2])
+
+
 def test_refusals():
     protocol = OUE(3, 1)
     with pytest.raises(ShapeError, match="each of the 3 answers"):
-        protocol.simulate([1, 2])
+        protocol.simulate(counts=[1, 2])
     for wrong in ([0.5, 1, 2], ["a", "b", "c"]):
         with pytest.raises(NumberError, match="whole numbers"):
-            protocol.simulate(wrong)
+            protocol.simulate(counts=wrong)
     for wrong in ([-1, 2, 3], [0, 0, 0], [1 << 61, 1 << 61, 1 << 61]):
         with pytest.raises(NumberError, match="add up"):
-            protocol.simulate(wrong)
+            protocol.simulate(counts=wrong)
     for runs in (0, 1.5, True):
         with pytest.raises(NumberError, match="runs"):
-            protocol.simulate([1, 2, 3], runs=runs)
+            protocol.simulate(counts=[1, 2, 3], runs=runs)

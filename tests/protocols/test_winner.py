@@ -18,7 +18,7 @@ KINDS = (GRR, SUE, OUE, OLH, BLH, SubsetSelection)
 
 
 def estimate(protocol, truth, seed=0):
-    return protocol.estimate(protocol.simulate(np.asarray(truth), 1, seed).tally(0))
+    return protocol.estimate(protocol.simulate(None, 1, seed, counts=np.asarray(truth)).tally(0))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
@@ -76,7 +76,7 @@ def test_a_clear_winner_is_certain_and_a_tie_is_not(kind):
 def test_certainty_is_seldom_wrong(kind, truth):
     """Among near ties, at most 10 % of runs may claim a wrong answer at level 90 %; 600 runs, 5 standard errors."""
     protocol = kind(len(truth), 1)
-    study = protocol.simulate(truth, 600, seed=1)
+    study = protocol.simulate(counts=truth, runs=600, seed=1)
     winners = [protocol.estimate(study.tally(run)).winner(0.9, population=False) for run in range(600)]
     best = max(truth)
     claimed = np.mean([winner.certain and truth[winner.label] < best for winner in winners])

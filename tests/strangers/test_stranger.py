@@ -72,7 +72,7 @@ for protocol, answers in ((bread, ["rye"] * 600 + ["white"] * 400), (warm, np.li
         "wide": (rows.high - rows.low).tolist(),
         "html": protocol.estimate(half)._repr_html_(),
         "report": len(protocol.report(answers[0])),
-        "runs": protocol.simulate([600, 0, 400] if protocol is bread else answers, 5).figures().shape,
+        "runs": protocol.simulate(answers, 5).figures().shape,
     }
 print(json.dumps(made))
 """

@@ -10,7 +10,7 @@ import pytest
 
 from deniable.domains import Integers
 from deniable.errors import DeniableError, SpecError
-from deniable.protocols import GRR, OUE, THE
+from deniable.protocols import GRR, OLH, OUE, THE, SecureSum, SubsetSelection, load
 from deniable.surveys import Budget, Longitudinal, Question, Survey
 from tests.surveys.test_terms import TERMS
 
@@ -74,3 +74,25 @@ def test_the_forms_of_many_wide_reports_are_not_multiplied_out() -> None:
     questions = [Question(f"q{place}", "Where?", wide) for place in range(10)]
     with pytest.raises(SpecError, match="memoized answers would tell devices apart"):
         Survey("wide", questions, replace(TERMS, longitudinal=Longitudinal("memoize", 3), budget=Budget("guild", 100)))
+
+
+TOO_MUCH = {
+    "report": (lambda: OUE(10**9, 1), "125,000,000 bytes, and 4,194,304 are the most"),
+    "tally": (lambda: OLH(10**12, 1), "1,099,511,627,776 counters, and 268,435,456"),
+    "subset": (lambda: SubsetSelection(2**27, "1e-6"), "a subset of 67,108,8.. of the 134,217,728 answers"),
+    "noise": (lambda: SecureSum(["yes", "no"], "1e-6", people=1000), r"may have [0-9,]+ weights, and 262,144"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_a_protocol_that_nobody_could_run_is_refused_when_it_is_made(case: str) -> None:
+    make, figure = TOO_MUCH[case]
+    with pytest.raises(DeniableError, match=figure):
+        make()
+
+
+def test_so_is_its_spec() -> None:
+    small = OUE(8, 1).spec()
+    with pytest.raises(DeniableError, match="125,000,000 bytes"):
+        load(small | {"domain": Integers(0, 10**9 - 1).spec()})
+    assert OLH(2**24, 1).tally_size == 2**24

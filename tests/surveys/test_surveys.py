@@ -479,3 +479,16 @@ def test_what_cannot_stand_for_missing_answers() -> None:
             Survey.from_draft(
                 {"name": "s", "epsilon": 4, "people": 9, "questions": [{"id": "q", "text": "?", **question}]}
             )
+
+
+def test_reports_of_another_survey_are_refused() -> None:
+    """Also where both ask by the same protocol, and where a question of the same survey does."""
+    one, other = (
+        Survey(name, [Question(id, "Do you?", GRR(["yes", "no"], 1)) for id in ("smoke", "drink")]) for name in "ab"
+    )
+    reports = one.privatize({"smoke": ["yes"], "drink": ["no"]})
+    assert one.tally(reports)["smoke"].n == 1
+    with pytest.raises(MismatchError, match=f"are of {one.source('smoke')}, not of {other.source('smoke')}"):
+        other.tally(reports)
+    with pytest.raises(MismatchError, match="are of"):
+        one.tally({"smoke": reports["drink"]})

@@ -306,7 +306,7 @@ def run_cell(shared: Any, cell: Cell) -> Row:
     start = time.perf_counter()
     protocol = cell.build()
     answers, people = cell.crowd()
-    study = protocol.simulate(answers if people is None else people, cell.runs, cell.own_seed)
+    study = protocol.simulate(answers if people is None else None, cell.runs, cell.own_seed, counts=people)
     squared = absolute = largest = covered = 0.0
     scales = protocol.figure_scales
     for run in range(cell.runs):

@@ -28,7 +28,7 @@ registered by being defined; a package of somebody else's registers by an entry 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable._extras import load_plugins
+from deniable._threads import one_thread
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike, Records, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, NumberError, ReportError, SpecError
@@ -123,7 +124,18 @@ _OTHER_FORMS = (
 
 
 def as_rows(reports: Any) -> Bytes:
-    """An array of bytes. Not by a cast: numpy's exceptions may quote an answer, and it makes bytes of any number."""
+    """An array of bytes, from rows or from a list of single reports.
+
+    Not by a cast: numpy's exceptions may quote an answer, and it makes bytes of any number.
+    """
+    if isinstance(reports, bytes):
+        raise ReportError("this is a single report: give a list of them, [report, ...]")
+    if isinstance(reports, list | tuple) and reports and all(isinstance(one, bytes) for one in reports):
+        # By numpy's own reading zeros at the end would be lost.
+        odd = next((place for place, one in enumerate(reports) if len(one) != len(reports[0])), None)
+        if odd is not None:
+            raise ReportError(f"report {odd} has {len(reports[odd])} bytes, and those before it {len(reports[0])}")
+        return np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
     array = None
     with suppress(ValueError):  # rows of different lengths
         array = np.asarray(reports)
@@ -133,8 +145,30 @@ def as_rows(reports: Any) -> Bytes:
     return np.ascontiguousarray(array, dtype=np.uint8)
 
 
+MOST_REPORT_BYTES = 1 << 22
+MOST_COUNTERS = 1 << 28
+
+
+class _Bounded(ABCMeta):
+    """Refuses a protocol, when it is made, whose reports or tallies nobody could draw or keep."""
+
+    def __call__(cls, *args: Any, **more: Any) -> Any:
+        made = super().__call__(*args, **more)
+        if made.report_bytes > MOST_REPORT_BYTES:
+            raise ChannelError(
+                f"a report of this {made.name} would have {made.report_bytes:,} bytes, and {MOST_REPORT_BYTES:,} are "
+                "the most: ask for fewer answers, or with a protocol that hashes them, such as OLH"
+            )
+        if made.tally_size > MOST_COUNTERS:
+            raise ChannelError(
+                f"a tally of this {made.name} would have {made.tally_size:,} counters, and {MOST_COUNTERS:,} (2 GiB) "
+                "are the most: ask for fewer answers, or for text (Strings), whose answers are counted by candidates"
+            )
+        return made
+
+
 @dataclass(frozen=True)
-class Protocol(ABC):
+class Protocol(ABC, metaclass=_Bounded):
     """Both sides of one question's collection. Immutable; equal protocols have equal fingerprints."""
 
     domain: Domain
@@ -588,10 +622,21 @@ class Protocol(ABC):
         """Which valid reports have the public coins that follow from their public numbers (`randomness.Tied`)."""
         return np.ones(len(reports), dtype=np.bool_)
 
-    def tally(self, reports: Reports | Bytes, source: str | None = None) -> Tally:
-        """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted."""
+    def tally(self, reports: Reports | Bytes | Sequence[bytes], source: str | None = None) -> Tally:
+        """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted.
+
+        `source` is what the tally is of, such as a question of a survey; reports of another source are refused.
+
+        >>> from deniable.protocols import GRR
+        >>> coin = GRR(["yes", "no"], epsilon=1)
+        >>> coin.tally([coin.report("yes"), coin.report("no")]).n
+        2
+        """
         array = self._rows(reports)
-        return Tally(self.fingerprint, len(array), self._count_checked(array), source)
+        own = reports.source if isinstance(reports, Reports) else None
+        if own is not None and source is not None and own != source:
+            raise MismatchError(f"these reports are of {own}, not of {source}: tally them with their own survey")
+        return Tally(self.fingerprint, len(array), self._count_checked(array), own if source is None else source)
 
     def _count_checked(self, reports: Bytes) -> Counts:
         """The counters of reports; raises ReportError if one is malformed."""
@@ -629,7 +674,7 @@ class Protocol(ABC):
         """The tally of no reports."""
         return Tally(self.fingerprint, 0, np.zeros(self.tally_size, dtype=np.int64), source)
 
-    def _rows(self, reports: Reports | Bytes) -> Bytes:
+    def _rows(self, reports: Reports | Bytes | Sequence[bytes]) -> Bytes:
         if isinstance(reports, Reports):
             if reports.fingerprint != self.fingerprint:
                 raise MismatchError(self._difference("reports", reports.fingerprint, reports.spec))
@@ -652,6 +697,7 @@ class Protocol(ABC):
 
     # -- the analyst -------------------------------------------------------------------------------
 
+    @one_thread
     def estimate(self, tally: Tally) -> Any:
         """What the reports say, with error bars."""
         self._check_tally(tally)
@@ -725,18 +771,26 @@ class Protocol(ABC):
     formula_for: ClassVar[str] = "the worst case"
     """What `figure_variances` is about, where it is not about these very people."""
 
-    def simulate(self, people: Any, runs: int = 1, seed: int = 0) -> Study:
+    def simulate(self, values: Any = None, runs: int = 1, seed: int = 0, *, counts: Any = None) -> Study:
         """Repeat the whole collection `runs` times with the same people; for studies, not devices.
 
-        `people` is how many hold each answer, where the domain lists its answers; else one answer per person. GRR,
-        SUE, OUE, THE and HadamardResponse draw tallies from their joint law: a billion people in milliseconds. The
+        GRR, SUE, OUE, THE and HadamardResponse draw tallies from their joint law: a billion people in milliseconds. The
         others draw every report, which for a billion takes from half a minute (OLH) to hours; `method` says which.
 
+        Args:
+            values: One answer per person; with `counts`, the answers that they count.
+            runs: How many collections.
+            seed: The same seed gives the same tallies.
+            counts: How many people hold each of the values; of all answers in their order, if there are no values.
+
         >>> from deniable.protocols import GRR
-        >>> GRR(["yes", "no"], epsilon=1).simulate([600, 400], runs=3)
+        >>> coin = GRR(["yes", "no"], epsilon=1)
+        >>> coin.simulate(["yes", "no", "no"], runs=2)
+        <2 runs of GRR with 3 people, drawn from the law of the tally>
+        >>> coin.simulate(counts=[600, 400], runs=3)
         <3 runs of GRR with 1,000 people, drawn from the law of the tally>
         """
-        return study(self, people, runs, seed)
+        return study(self, values, counts, runs, seed)
 
     def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts | None:
         """Tallies drawn from their joint law without drawing reports, one per row, where there is a way.

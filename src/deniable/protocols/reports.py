@@ -1,7 +1,9 @@
 """Reports: what left the devices, w bytes each, with the fingerprint of the protocol that made them.
 
+Source     reports of a survey say which question they answer, and another survey refuses them
+
 Bytes      the reports one after the other, nothing between them
-Arrow      a column "report" of fixed-size binary, fingerprint and spec in the schema's metadata
+Arrow      a column "report" of fixed-size binary; fingerprint, spec and source in the schema's metadata
 Text       base64url without padding, one string a report
 """
 
@@ -24,6 +26,7 @@ Bytes = NDArray[np.uint8]
 
 _FINGERPRINT = b"deniable.fingerprint"
 _SPEC = b"deniable.spec"
+_SOURCE = b"deniable.source"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +41,12 @@ class Reports:
     fingerprint: str
     array: Bytes
     spec: dict[str, Any] | None = None
+    source: str | None = None
+    """What they answer, where that is known: the fingerprint of a survey, a slash, and the question's id."""
 
-    def __init__(self, fingerprint: str, array: ArrayLike, spec: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, fingerprint: str, array: ArrayLike, spec: dict[str, Any] | None = None, source: str | None = None
+    ) -> None:
         data = np.ascontiguousarray(array, dtype=np.uint8)
         if data.ndim != 2:
             raise ReportError(f"reports are rows of bytes, not an array of {data.ndim} dimensions")
@@ -48,6 +55,7 @@ class Reports:
         object.__setattr__(self, "fingerprint", fingerprint)
         object.__setattr__(self, "array", view)
         object.__setattr__(self, "spec", spec)
+        object.__setattr__(self, "source", source)
 
     def __len__(self) -> int:
         return len(self.array)
@@ -60,19 +68,22 @@ class Reports:
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __getitem__(self, which: slice | NDArray[Any]) -> Reports:
-        return Reports(self.fingerprint, np.atleast_2d(self.array[which]), self.spec)
+        return Reports(self.fingerprint, np.atleast_2d(self.array[which]), self.spec, self.source)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reports):
             return NotImplemented
-        return self.fingerprint == other.fingerprint and np.array_equal(self.array, other.array)
+        same = (self.fingerprint, self.source) == (other.fingerprint, other.source)
+        return same and np.array_equal(self.array, other.array)
 
     def __add__(self, other: Reports) -> Reports:
         if not isinstance(other, Reports):
             return NotImplemented
         if other.fingerprint != self.fingerprint:
             raise ReportError("these reports come from different protocols")
-        return Reports(self.fingerprint, np.concatenate([self.array, other.array]), self.spec)
+        if other.source != self.source:
+            raise ReportError(f"these reports come from different sources: {self.source} and {other.source}")
+        return Reports(self.fingerprint, np.concatenate([self.array, other.array]), self.spec, self.source)
 
     def __repr__(self) -> str:
         return f"<{len(self)} reports of {self.width} bytes, protocol {self.fingerprint[:12]}>"
@@ -110,6 +121,8 @@ class Reports:
         notes = {_FINGERPRINT: self.fingerprint.encode()}
         if self.spec is not None:
             notes[_SPEC] = json.dumps(self.spec).encode()
+        if self.source is not None:
+            notes[_SOURCE] = self.source.encode()
         return pa.table({"report": column}).replace_schema_metadata(notes)
 
     @classmethod
@@ -130,7 +143,8 @@ class Reports:
         flat = np.frombuffer(raw, dtype=np.uint8) if len(data) else np.empty(0, dtype=np.uint8)
         rows = flat[start : start + len(data) * width].reshape(-1, width)
         spec = parse_json(notes[_SPEC], "the spec in the table's metadata") if _SPEC in notes else None
-        return cls(notes[_FINGERPRINT].decode(), rows, spec)
+        source = notes[_SOURCE].decode(errors="replace") if _SOURCE in notes else None
+        return cls(notes[_FINGERPRINT].decode(), rows, spec, source)
 
     def save(self, path: str | Path) -> None:
         """Write a Parquet file, which appears whole or not at all."""

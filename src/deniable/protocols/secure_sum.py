@@ -51,6 +51,8 @@ SHARES, MEAN = READS = ("shares", "mean")
 MOST_STEPS = 1000
 """The widest range of numbers whose mean is asked for."""
 MOST_CELLS = 1 << 16
+MOST_WEIGHTS = 1 << 18
+"""The longest table of noise: its length is in the spec, so that a reader makes the table."""
 
 _LIARS = (
     "nobody can look into a hidden vector, so that one person who cheats moves every count by any amount. Ask with a "
@@ -125,6 +127,14 @@ class SecureSum(Protocol):
             )
         if self.cells > MOST_CELLS:
             raise NumberError(f"secure aggregation adds up at most {MOST_CELLS:,} answers")
+        # The weights fall off at least as fast as a^k, so that this is an upper bound of their number.
+        fall = -math.log(self.decay)
+        length = (math.log(self._draws / self.delta) - math.log(-math.expm1(-fall))) / fall
+        if length > MOST_WEIGHTS:
+            raise NumberError(
+                f"at this epsilon the table of the noise may have {length:,.0f} weights, and {MOST_WEIGHTS:,} are the "
+                "most: raise epsilon, or ask for a smaller range"
+            )
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -425,15 +435,18 @@ def noise_table(decay: Fraction, shape: Fraction, distance: Fraction) -> tuple[L
     weights = [unit]
     below = above = unit
     k = 0
+    # above / (1 - decay) + (2 k + 2) k <= distance * unit, times the denominator of 1 - decay: in integers it is fast.
+    over, gap = decay.denominator, decay.denominator - decay.numerator
+    most = math.floor(distance * unit * gap)
     while True:
         top = decay.numerator * (k * shape.denominator + shape.numerator)
         bottom = decay.denominator * shape.denominator * (k + 1)
         below, above = below * top // bottom, -(-above * top // bottom)
         k += 1
-        rest = (above / (1 - decay) + (2 * k + 2) * k) / unit
-        if rest <= distance:
-            return Law(weights), rest
-        if below < 1 or k > 1 << 20:
+        rest = above * over + (2 * k + 2) * k * gap
+        if rest <= most:
+            return Law(weights), Fraction(rest, unit * gap)
+        if below < 1 or k > MOST_WEIGHTS:
             raise NumberError("delta is too small for the table of this noise: allow more, or fewer cells or people")
         weights.append(below)
 

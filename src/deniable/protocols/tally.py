@@ -334,26 +334,37 @@ class Study:
         return f"<{len(self)} runs of {self.protocol.name} with {self.n:,} people, {self.method}>"
 
 
-def study(protocol: Protocol, people: Any, runs: int, seed: int) -> Study:
-    """`runs` collections from the same people.
-
-    `people` is how many hold each answer, where the domain lists its answers; else one answer per person.
-    """
+def study(protocol: Protocol, values: Any, counts: Any, runs: int, seed: int) -> Study:
+    """`runs` collections from the same people: `Protocol.simulate`."""
     if isinstance(runs, bool) or not isinstance(runs, int | np.integer) or runs < 1:
         raise NumberError(f"the number of runs is a positive whole number, not {runs!r}")
     if not isinstance(protocol.domain, ListedDomain):
-        encoded = protocol.domain.encode(people)
+        if values is None:
+            raise NumberError("the answers cannot be listed: give the values, one per person or with their counts")
+        if counts is not None:
+            values = [
+                one for one, often in zip(values, _people(counts, len(values)), strict=True) for _ in range(often)
+            ]
+        encoded = protocol.domain.encode(values)
         if not len(encoded):
             raise NumberError("a study needs at least one person")
-        truth, n = protocol.truth(people), len(encoded)
+        truth, n = protocol.truth(values), len(encoded)
         blocks = partial(_slices, encoded, _block(protocol))
     else:
-        counts = _people(people, protocol.domain.size)
-        truth, n = protocol.truth(protocol.domain.labels, counts), int(counts.sum())
-        tallies = protocol._simulate(counts, int(runs), np.random.default_rng(seed))
+        size = protocol.domain.size
+        if values is None:
+            people = _people(counts, size)
+        else:
+            places = protocol.domain.encode(values)
+            weights = np.ones(len(places), dtype=np.int64) if counts is None else _people(counts, len(places))
+            people = np.zeros(size, dtype=np.int64)
+            np.add.at(people, places, weights)
+            people = _people(people, size)
+        truth, n = protocol.truth(protocol.domain.labels, people), int(people.sum())
+        tallies = protocol._simulate(people, int(runs), np.random.default_rng(seed))
         if tallies is not None:
             return Study(protocol, n, truth, tallies, True, "drawn from the law of the tally")
-        blocks = partial(_in_order, counts, _block(protocol))
+        blocks = partial(_in_order, people, _block(protocol))
     bits = Simulation(seed)
     drawn = np.stack([_by_reports(protocol, blocks(), bits) for _ in range(runs)])
     return Study(protocol, n, truth, drawn, False, "every report drawn and tallied")

@@ -28,6 +28,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable._threads import one_thread
 from deniable.errors import MismatchError
 from deniable.results.base import Floats
 
@@ -416,6 +417,7 @@ def _made(
 METHODS = ("independent", "max-entropy", "shrink", "latent", "blend")
 
 
+@one_thread
 def core_of(evidence: Evidence, method: str, classes: int | None = None) -> Core:
     """The distribution that a method gives for the tables."""
     if method == "independent" or not evidence.tables:
@@ -425,6 +427,7 @@ def core_of(evidence: Evidence, method: str, classes: int | None = None) -> Core
     return {"max-entropy": _entropic, "shrink": _shrink, "blend": _blend}[method](evidence)
 
 
+@one_thread
 def core_like(core: Core, method: str, evidence: Evidence) -> Core:
     """The same kind of distribution for other tables, found sooner: from these classes on, or column by column."""
     if isinstance(core, Classes):

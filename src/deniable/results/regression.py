@@ -38,6 +38,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from deniable._threads import one_thread
 from deniable.errors import LabelError, ShapeError
 from deniable.results.base import NOTHING, Floats, Result, Rows, Weights, quantile
 from deniable.results.significance import Measured
@@ -136,6 +137,7 @@ class Solved(NamedTuple):
     remainder: Floats
 
 
+@one_thread
 def solved(batches: Sequence[Batch], link: str) -> Solved | None:
     """Coefficients with their errors; None where the noise could make the curvature singular."""
     known = [one for one in batches if np.isfinite(one.variances).all() and (one.variances > 0).all()]

@@ -386,21 +386,22 @@ class Survey:
             protocol = self[id].protocol
             try:
                 answers = as_answers(protocol.domain, column)
-                made[id] = protocol.privatize(answers, bits) if panel is None else protocol.domain.encode(answers)
+                made[id] = protocol.privatize(answers, bits).array if panel is None else protocol.domain.encode(answers)
             except DomainError as wrong:
                 raise refusal(wrong, chosen.get(id, id), "the table") from None
         lengths = sorted({len(column) for column in (*made.values(), *own.values())})
         if len(lengths) > 1:
             raise ReportError(f"the columns of the table have different lengths: {', '.join(map(str, lengths))}")
-        if panel is None:
-            return made
-        try:
-            with panel.opened(self) as session:
-                drawn = session.draw(own, made, bits)
-        except DomainError as wrong:
-            raise refusal(wrong, panel.person, "the table") from None
+        if panel is not None:
+            try:
+                with panel.opened(self) as session:
+                    made = session.draw(own, made, bits)
+            except DomainError as wrong:
+                raise refusal(wrong, panel.person, "the table") from None
+        protocols = {id: self[id].protocol for id in made}
         return {
-            id: Reports(self[id].protocol.fingerprint, rows, self[id].protocol.spec()) for id, rows in drawn.items()
+            id: Reports(protocol.fingerprint, made[id], protocol.spec(), self.source(id))
+            for id, protocol in protocols.items()
         }
 
     def _refuse_whole_reports(self) -> None:

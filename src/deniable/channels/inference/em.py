@@ -47,6 +47,7 @@ from typing import Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable._threads import one_thread
 from deniable.channels.laws import Floats
 
 # -- Newton's method ----------------------------------------------------------------------------------
@@ -155,6 +156,7 @@ class Solution:
     converged: bool
 
 
+@one_thread
 def maximize(
     model: Model,
     share: Floats,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from deniable.channels.closed_forms import best_subset_size
 from deniable.domains import DomainLike, Integers
-from deniable.errors import NumberError
+from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import (
@@ -40,6 +40,8 @@ from deniable.protocols.tally import Adder, Counts, Halves
 from deniable.randomness import Bits, listed_bits
 from deniable.randomness.kernels import BLOCK, integers_below
 
+MOST_MEMBERS = 1 << 20
+"""The largest subset: a device draws it in a few seconds."""
 _FEW_ANSWERS = 16
 """Up to here there is a table of all subsets."""
 _MANY = 1 << 12
@@ -236,6 +238,11 @@ class SubsetSelection(PureProtocol):
         subset = self.subset_size or best_subset_size(size, float(as_epsilon(self.epsilon)))
         if isinstance(subset, bool) or not isinstance(subset, int) or not 1 <= subset < size:
             raise NumberError(f"a subset has between 1 and {size - 1} of the {size} answers")
+        if subset > MOST_MEMBERS:
+            raise ChannelError(
+                f"a subset of {subset:,} of the {size:,} answers takes too long to draw, and {MOST_MEMBERS:,} are the "
+                "most: give a smaller subset_size, ask for fewer answers, or use OLH"
+            )
         object.__setattr__(self, "subset_size", subset)
         super().__post_init__()
 

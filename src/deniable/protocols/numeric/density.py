@@ -37,6 +37,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable._threads import one_thread
 from deniable.protocols.tally import Counts
 from deniable.results import Floats
 from deniable.results.distribution import Readings
@@ -279,6 +280,7 @@ class Shape(NamedTuple):
         return "EMS" if self.smoothness > 0.5 else "EM"
 
 
+@one_thread
 def fit(law: WindowLaw, counts: Counts, smooth: bool | None = None) -> Shape:
     """The distribution behind a tally; `smooth` forces EMS or EM, else the evidence weighs them."""
     if smooth is False:
@@ -306,6 +308,7 @@ def weights_of(found: Sequence[Explanation]) -> Floats:
     return parts
 
 
+@one_thread
 def most_likely(law: LinearLaw, counts: Counts) -> Floats:
     """The shares of the positions that make a tally most likely, up to what would follow the noise."""
     seen = counts > 0

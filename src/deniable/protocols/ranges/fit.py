@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deniable._threads import one_thread
 from deniable.protocols.numeric.density import NEAR, Explanation, Prior, prior_of, shares_of, weights_of
 from deniable.results import Floats
 
@@ -164,6 +165,7 @@ def explained(seen: Seen, prior: Prior) -> list[_Fit]:
         at, best = place, found
 
 
+@one_thread
 def fitted(seen: Seen) -> Floats:
     """Shares of the cells, averaged over all orders and strengths by their evidence."""
     size = seen.sizes.size
