@@ -1095,7 +1095,7 @@ function localHashing({ size }, epsilon, { hash_bits: hashBits = 1 }) {
     }
     return out;
   };
-  return { reportBytes: Math.ceil(allBits / 8), forms: 2 ** allBits, thresholds: { keep }, draw };
+  return { reportBytes: Math.ceil(allBits / 8), forms: 2 ** allBits, thresholds: { keep }, draw, hashBits };
 }
 
 /** Subset selection: w answers, with the true one among them or not, else uniform (Floyd's algorithm). */
@@ -1125,7 +1125,7 @@ function subsetSelection({ size }, epsilon, { subset_size: count }) {
     else chosen.sort((a, b) => a - b).forEach((member, i) => toBytes(member, width, out, i * width));
     return out;
   };
-  return { reportBytes, forms, thresholds: { holds }, draw };
+  return { reportBytes, forms, thresholds: { holds }, draw, count };
 }
 
 /** Hadamard response: an output in which the answer's row of a Hadamard matrix is positive, else any output. */
@@ -1143,7 +1143,7 @@ function hadamardResponse({ size }, epsilon, { blocks }) {
     if (parity(row & column)) column ^= row & -row; // flips the sign, and pairs each wrong column with a right one
     return toBytes(kept ? (value % blocks) * blockSize + column : output, reportBytes);
   };
-  return { reportBytes, forms: outputs, thresholds: { keep }, draw };
+  return { reportBytes, forms: outputs, thresholds: { keep }, draw, blocks, blockSize };
 }
 
 /** Protocols for text: a uniform cohort goes first, and says which public hash functions the rest uses. */
@@ -1372,7 +1372,8 @@ function profileTable({ columns }, epsilon, { mechanism, profiles: written, edge
   const draw = (answer, bits) => toBytes(bits.draw(sums[rowOf(answer)]), reportBytes);
   const outputs = Object.freeze(Array.from({ length: values.size }, (_, i) => values.label(i)));
   const possible = released.map((law) => law.map((weight) => weight > 0n));
-  const table = { reportBytes, forms: values.size, thresholds: {}, draw, outputs, rows, total: WORD, rowOf, possible };
+  const wholes = laws.map(({ bottom }) => bottom * WORD);
+  const table = { reportBytes, forms: values.size, thresholds: {}, draw, outputs, rows, total: WORD, rowOf, possible, released, wholes };
   return { ...table, relation: "profiles", over: `two joined profiles: ${pairWords(joined, names)}` };
 }
 
@@ -1836,7 +1837,11 @@ function places({ shape, cell }, [top, bottom], { domain: { kind }, reach }) {
     return toBytes(inside(up, rows) * columns + inside(right, columns), reportBytes);
   };
   const over = `two places one cell side${cell ? ` (${cell})` : ""} apart, and so much more for places that are further apart`;
-  const chances = { stays: known.get(0), anywhere, total };
+  // A report is its own best guess. An offset leads to the same cell again at the edges that it points to.
+  const again = (size, offset) => BigInt(offset === 0 ? size : 1);
+  const weights = offsets.map(([north, east]) => known.get(north * north + east * east) * again(rows, north) * again(columns, east));
+  const right = weights.reduce((sum, weight) => sum + weight, anywhere);
+  const chances = { stays: known.get(0), anywhere, total, right };
   return { reportBytes, forms: rows * columns, thresholds: {}, draw, relation: "metric", over, reach, plane, offsets, chances };
 }
 

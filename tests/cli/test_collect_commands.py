@@ -19,6 +19,7 @@ from deniable.errors import ReportError
 from deniable.files import tally_files
 from deniable.protocols import GRR, HCMS, Tally, load
 from deniable.surveys import Question, Survey, SurveyTally
+from deniable.surveys.promises import promises
 from tests.cli.conftest import COMMAND
 from tests.cli.test_process import on_terminal, unix
 
@@ -176,6 +177,14 @@ def test_show_a_survey(run, folder):
     assert described["questions"][0]["source"] == SURVEY.source("smoke")
     assert run("survey", "new", "-", stdin=json.dumps(DRAFT)).out == SURVEY.to_json()
     assert run("survey").out == run("survey", "--help").out
+
+
+def test_show_prints_what_respondents_read(run, folder):
+    shown = " ".join(run("survey", "show", "survey.json").out.split())
+    said = promises(SURVEY)
+    elsewhere = ("leaving", "kept", "people", "lifetime")  # where one leaves, in the facts above, below a picture
+    assert all(sentence in shown for name, sentence in said.items() if name not in elsewhere)
+    assert run("survey", "show", "survey.json", "--json").json["promises"] == said
 
 
 def test_the_canonical_bytes_hash_to_the_fingerprint(folder):

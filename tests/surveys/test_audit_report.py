@@ -6,17 +6,20 @@ import html
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import deniable as dn
+from deniable import exact
 from deniable.privacy.audit import Audit
 from deniable.protocols import registered
 from deniable.results import quantile
 from deniable.surveys.audit_report import _STYLE, POLICY, report_html, reviewed
-from deniable.surveys.promises import amplified
+from deniable.surveys.promises import amplified, band, promises, summary
 from deniable.surveys.risk import percent, percent_up
+from tests.collect.surveys import terms
 
 LOCAL = {name: kind for name, kind in registered().items() if kind.local}
 KINDS = [(name, number, one) for name, kind in LOCAL.items() for number, one in enumerate(kind.examples())]
@@ -59,6 +62,22 @@ def test_every_kind_has_its_sentences(name, number, protocol):
     assert "No shuffler is assumed" in text
     stored = json.loads(page.split('id="audit">')[1].split("</script>")[0])
     assert stored["questions"][0]["risk"] == json.loads(json.dumps(asked["risk"]))
+
+
+def test_the_first_line_says_the_lifetime_and_the_band():
+    """Not only the epsilon of one report: two stages that keep two answers have 1 of each, and far more in all."""
+    protocol = dn.LGRR(["yes", "no"], first=1, forever=2)
+    rule = dn.surveys.Longitudinal("two-stage", 52, 2, Fraction(1), Fraction(2))
+    survey = dn.Survey("mood", [dn.Question("mood", "Mood?", protocol)], terms(longitudinal=rule, budget=4))
+    page = html.unescape(report_html(reviewed(survey, audited(survey), "1", levels=())))
+    (first,) = re.findall(r'<p class="verdict cleared">(.*?)</p>', page)
+    level = exact.epsilon_text(survey.lifetime_epsilon)
+    assert float(level) > 50
+    assert first.endswith(f"All that a device may send: epsilon {level} at most. Protection: {band(survey)}.")
+    for name in ("guess", "seen", "sure"):
+        assert promises(survey)[name] in page
+    files = dn.Survey("once", [dn.Question("mood", "Mood?", dn.GRR(2, 1))])
+    assert summary(files) == "A survey for files that is answered once: epsilon 1 at most. Protection: strong."
 
 
 def test_what_a_relay_proves_is_said(collected):

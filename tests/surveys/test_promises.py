@@ -26,9 +26,11 @@ from deniable import exact
 from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.design import mean
-from deniable.domains import Grid, Integers, Interval, Strings
+from deniable.domains import Grid, Integers, Interval, ListedDomain, Records, Strings
 from deniable.errors import SpecError
+from deniable.privacy.guesses import reidentify
 from deniable.protocols import (
+    BLH,
     CMS,
     GRR,
     LGRR,
@@ -36,7 +38,9 @@ from deniable.protocols import (
     LOSUE,
     OLH,
     OUE,
+    SUE,
     Attributes,
+    HadamardResponse,
     MeanTable,
     Memoized,
     Moments,
@@ -53,7 +57,8 @@ from deniable.protocols import (
 from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, Warner, same_sample
 from deniable.randomness import Simulation
 from deniable.surveys import Longitudinal, Question, Survey
-from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, promises
+from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, easiest, of_100, promises, right_of_100
+from deniable.surveys.right_guesses import bound, guessed, guesses
 from deniable.surveys.terms import Relay
 from tests.collect.surveys import terms
 from tests.surveys.rounds import rounds
@@ -240,12 +245,13 @@ def each_small_survey(check: Callable[[Survey], None]) -> Callable[..., None]:
 
 
 BEHAVIOUR = {
-    "band": "tests/surveys/test_promises.py::test_nobody_is_said_in_the_strong_band_alone",
+    "band": "tests/surveys/test_promises.py::test_fear_and_comfort_are_those_of_the_guesses",
     "sure": "tests/surveys/test_promises.py::test_nobody_becomes_surer_than_the_sentence_says",
-    "seen": "tests/surveys/test_promises.py::test_nobody_is_said_in_the_strong_band_alone",
+    "seen": "tests/surveys/test_promises.py::test_fear_and_comfort_are_those_of_the_guesses",
     "parts": "tests/surveys/test_promises.py::test_one_part_is_reported_and_the_answer_does_not_choose_it",
     "clear": "tests/surveys/test_promises.py::test_strata_are_in_the_report_and_the_numbers_are_about_the_rest",
-    "people": "tests/surveys/test_promises.py::test_the_people_and_the_guesses_are_those_of_the_law",
+    "guess": "tests/surveys/test_promises.py::test_the_guesses_are_those_of_the_law",
+    "people": "tests/surveys/test_promises.py::test_the_guesses_are_those_of_the_law",
     "changes": "tests/surveys/test_promises.py::test_two_stages_tell_no_more_than_is_said",
     "linked": "tests/surveys/test_promises.py::test_linkable_reports_are_recognized_and_others_are_not",
     "factor": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
@@ -259,7 +265,7 @@ BEHAVIOUR = {
     "address": "tests/collect/test_promises_kept.py::test_a_request_holds_what_the_sentence_says",
     "relay": "tests/collect/server/test_relay.py::test_the_relay_does_what_the_sentence_says",
     "collectors": "tests/collect/server/test_secure.py::test_the_collectors_do_what_the_sentence_says",
-    "storage": "tests/surveys/test_promises.py::test_a_browser_that_may_forget_promises_nothing_about_all_reports",
+    "storage": "tests/surveys/test_promises.py::test_what_a_browser_may_forget_is_a_note",
     "often": "tests/surveys/test_promises.py::test_a_device_answers_as_often_and_repeats_what_the_sentence_says",
     "round": "tests/collect/client/test_rounds.py::test_the_page_says_what_the_ledger_does",
     "lifetime": "tests/surveys/test_promises.py::test_a_number_for_all_reports_is_stated_only_where_it_holds",
@@ -279,14 +285,13 @@ def test_every_sentence_has_a_test_of_what_it_claims() -> None:
 def test_both_languages_say_the_same() -> None:
     script = f"""
       import {{ Survey }} from "{(WEB / "deniable.js").as_uri()}";
-      import {{ promises }} from "{(WEB / "pages" / "promises.js").as_uri()}";
+      import {{ promises, rightOf100 }} from "{(WEB / "pages" / "promises.js").as_uri()}";
       let text = "";
       for await (const chunk of process.stdin) text += chunk;
       const said = [];
       for (const [pinned, canonical] of JSON.parse(text)) {{
         const survey = await Survey.fromBytes(new TextEncoder().encode(canonical), pinned);
-        const ways = ["this device", "this browser"].flatMap((here) => [[here, true], [here, false]]);
-        said.push(ways.map(([here, lasting]) => promises(survey, here, lasting)));
+        said.push([promises(survey, "this device", true), promises(survey, "this browser", false), rightOf100(survey)]);
       }}
       console.log(JSON.stringify(said));
     """
@@ -294,9 +299,7 @@ def test_both_languages_say_the_same() -> None:
     done = run(tool("node"), "--input-type=module", "--eval", script, input=given)
     assert done.returncode == 0, done.stderr
     for survey, other in zip(all_surveys(), json.loads(done.stdout), strict=True):
-        assert other == [
-            promises(survey, here, lasting) for here in ("this device", "this browser") for lasting in (True, False)
-        ]
+        assert other == [promises(survey), promises(survey, "this browser", lasting=False), right_of_100(survey)]
 
 
 # -- the law ---------------------------------------------------------------------------------------------
@@ -396,15 +399,14 @@ def test_nobody_becomes_surer_than_the_sentence_says(survey: Survey) -> None:
     assert stated, said
     # What a delta leaves out is no more than it says: `test_a_delta_is_said_per_report_and_in_all`.
     most = 100 * surest(rows, float(survey.ratio) if survey.delta else np.inf)
-    if "can become more than 99.9" in said:
-        assert most > 99.9
-    else:
-        assert most <= stated[0] + 1e-9
-        assert most > stated[0] - 0.11, "rounded up, and no more than that"
+    assert said.count("at most") == said.count(" %"), "a bound says that it is one"
+    assert most <= stated[0] + 1e-9
+    assert 100 - most > (100 - stated[0]) * 0.5, "rounded up, and no more than that"
     if survey.lifetime_epsilon is not None and survey.lifetime_epsilon > survey.epsilon:
         assert len(stated) == 2
-        most = 100 * (1 - 1 / (1 + everything(survey)))
-        assert most > 99.9 if "and more than 99.9" in said else stated[1] - 0.11 < most <= stated[1] + 1e-9
+        rest = 100 / (1 + everything(survey))
+        assert (100 - stated[1]) * 0.5 - 1e-8 < rest
+        assert 100 - stated[1] <= rest + 1e-9
     else:
         assert len(stated) == 1
 
@@ -419,7 +421,7 @@ def test_of_profiles_the_profile_is_hidden_and_the_value_is_not() -> None:
     assert "Your value itself is not hidden, and profiles that are not joined can be told apart." in said["seen"]
     assert said["profiles"].startswith("Your profile does not leave this device: ")
     assert said["profiles"].endswith("The numbers are about two joined profiles: A and B.")
-    for name in ("sure", "people", "factor"):
+    for name in ("sure", "guess", "factor"):
         assert "knows no more of your value than the profiles say" in said[name]
     report = made.questions[0].protocol.report({"profile": "A", "value": 1})
     assert report == b"\1", "one byte, the value: the profile is not in it"
@@ -437,7 +439,7 @@ def test_of_places_near_ones_are_hidden_and_far_ones_are_not() -> None:
     assert "Roughly where you are is not hidden: places that are far apart can be told apart." in said["seen"]
     assert said["distance"].startswith("One cell side is 1 km. Epsilon grows with the distance: of places 5 cell sides")
     (near,), (far,) = (numbers(said[name], r"([\d.]+) %") for name in ("sure", "distance"))
-    for name in ("sure", "people", "factor"):
+    for name in ("sure", "factor"):
         assert "one cell side apart" in said[name]
     found: dict[int, float] = {}
     for (one, p), (other, q) in itertools.permutations(zip(channel.inputs, channel.rows, strict=True), 2):
@@ -480,60 +482,202 @@ def test_a_delta_is_said_per_report_and_in_all() -> None:
             assert len(stated) == 1
         level = band(survey)
         found.add(level)
-        assert level == WEAK or survey.budget_delta <= Fraction(1, 10**6)
-    assert found >= {WEAK, STRONG}
-
-
-def test_a_browser_that_may_forget_promises_nothing_about_all_reports() -> None:
-    for survey in all_surveys():
-        said, forgetful = promises(survey), promises(survey, "this browser", lasting=False)
-        if survey.terms.longitudinal.epochs == 1:  # type: ignore[union-attr]
-            kept = promises(survey, "this browser")
-            assert forgetful == kept | {"round": forgetful["round"]} if "round" in kept else forgetful == kept
-            continue
-        assert "no number is promised for all reports together" in forgetful["storage"]
-        assert not re.search(r"in all\b|Nobody|epsilon \d.* in all|sure from all", " ".join(forgetful.values()))
-        assert "storage" not in said
-
-
-def test_nobody_is_said_in_the_strong_band_alone() -> None:
-    """Up to 73.2 % sure by all reports it is strong, up to 95.3 % moderate; without a number it is weak."""
-    found = set()
-    for survey in all_surveys():
-        said, level = promises(survey), band(survey)
-        found.add(level)
-        about = ("", " of your profile", " of your exact place", " if the collectors do not work together")
-        assert said["band"] in tuple(f"Protection{of}: {level}." for of in about)
-        # Of sums it is said who could see an answer, and that the sums do not tell it.
-        strong = "sums do not tell" if survey.relation == "sum" else "Nobody"
-        assert (strong in " ".join(said.values())) == (level == STRONG)
-        assert "Nobody" not in said["seen"] or survey.relation != "sum"
-        assert ("openly" in said["seen"]) == (level == WEAK)
-        if survey.shows_changes or survey.budget_delta > Fraction(1, 10**6):
-            assert level == WEAK
-            continue
-        sure = 1 - 1 / (1 + everything(survey))
-        assert {STRONG: sure <= 0.732, MODERATE: 0.732 < sure <= 0.953, WEAK: sure > 0.953}[level]
+        if survey.budget_delta > Fraction(1, 10**6):
+            assert level != STRONG
+            assert "Nobody gets to see what you chose:" not in said["seen"], "rare cases are left out"
     assert found == {STRONG, MODERATE, WEAK}
 
 
+def test_what_a_browser_may_forget_is_a_note() -> None:
+    """It weakens no promise: every other sentence stays, but for what a browser that remembers does with rounds."""
+    for survey in all_surveys():
+        kept, forgetful = promises(survey, "this browser"), promises(survey, "this browser", lasting=False)
+        assert "storage" not in kept
+        assert ("storage" in forgetful) == (survey.terms.longitudinal.epochs > 1)  # type: ignore[union-attr]
+        same = {name: sentence for name, sentence in forgetful.items() if name not in ("storage", "round")}
+        assert same == {name: sentence for name, sentence in kept.items() if name != "round"}
+
+
+def true_guesses(survey: Survey, place: int) -> tuple[float, float, float]:
+    """How often a guess of one answer is right: blindly, from one report and from all, by the enumerated law."""
+    protocol, rule = survey.questions[place].protocol, survey.terms.longitudinal  # type: ignore[union-attr]
+    times = rule.epochs if rule.rule == "none" or rule.is_two_stage else 1
+    if isinstance(protocol.domain, ListedDomain):
+        table = {"q": list(protocol.domain.labels)}
+        most = [reidentify(table, {"q": protocol}, surveys=number) for number in (1, times) if number <= 3]
+        return most[0].blind(), *[success(guess) for guess in (most[0], most[-1])]  # type: ignore[return-value]
+    rows = np.asarray(protocol.channel().rows)
+    laws = law(asked([protocol], RULES["once"]))
+    if isinstance(protocol.domain, Interval):  # numbers of a half, rounded at random to the positions of the channel
+        grid = np.linspace(0, len(rows) - 1, 2001)
+        near = np.maximum(0, 1 - np.abs(grid[:, None] - np.arange(len(rows)))) @ rows
+        laws = np.array([near[:1000].mean(axis=0), near[1001:].mean(axis=0)])
+    if isinstance(protocol.domain, Records) and protocol.guarantee.relation == "any":
+        inputs = np.array([list(map(str, one)) for one in protocol.channel().inputs])
+        found = []
+        for column in inputs.T:
+            parts = np.array([rows[column == value].mean(axis=0) for value in np.unique(column)])
+            found.append((parts.max(axis=0).sum() / len(parts), 1 / len(parts)))
+        right, blind = max(found)
+        return blind, right, right
+    right = laws.max(axis=0).sum() / len(laws)
+    return 1 / len(laws), right, right
+
+
+def success(guess: Any) -> float:
+    found = guess.success()
+    assert found is not None
+    return float(found)
+
+
+def stated_right(text: str) -> tuple[str, float]:
+    """ "at most 69", "about 69", "more than 99" or "69": how it is said, and the number."""
+    how, number = re.fullmatch(r"(at most |about |more than |fewer than |)([\d.]+)", text).groups()  # type: ignore[union-attr]
+    return how, float(number)
+
+
+def holds(text: str, right: float) -> bool:
+    """Whether a figure is the share of right guesses that it says: not less, and not more than it has to be."""
+    how, number = stated_right(text)
+    if how == "at most ":
+        return 100 * right <= number + 1e-9
+    if how == "more than ":
+        return 100 * right >= 99.5
+    if how == "fewer than ":
+        return 100 * right < 0.1
+    half = 1.0 if how == "about " else 0.5 if number >= 10 else 0.05
+    return abs(100 * right - number) <= half + 1e-9
+
+
+FIGURE = r"((?:at most |about |more than |fewer than |)[\d.]*\d)"
+
+
 @each_small_survey
-def test_the_people_and_the_guesses_are_those_of_the_law(survey: Survey) -> None:
-    said = promises(survey)["people"]
-    if len(survey) == 1 and survey.questions[0].protocol.name in ("GRR", "LGRR"):
-        another = 100 * (1 - float(law(survey)[0, 0]))
-        (stated,) = numbers(said, r"(\d+) sends? another") or [0.0]
-        assert abs(another - stated) <= 0.5 + 1e-9 or ("fewer than 1" in said and another < 0.5)
-        assert survey.terms is not None
-        later = survey.terms.longitudinal.epochs > 1 and survey.terms.longitudinal.keeps
-        assert ("give the same answer every time" in said) == later, "the first outcome may serve for others"
-        return
-    assert "another" not in said
-    (stated,) = numbers(said, r"about (\d+) are right")
-    if survey.lifetime_epsilon in (survey.epsilon, None):
-        rows = law(survey)
-        right = max(100 * np.maximum(a, b).sum() / 2 for a, b in itertools.combinations(rows, 2))
-        assert right <= stated + 0.5 + 1e-9
+def test_the_guesses_are_those_of_the_law(survey: Survey) -> None:
+    """What is said of one report, of all of them and of none: compared with enumerated laws, in both directions."""
+    said, found = promises(survey), guesses(survey)
+    for place, one in enumerate(found):
+        blind, once, always = true_guesses(survey, place)
+        assert one.before == pytest.approx(blind)
+        assert holds(of_100(one.once), once)
+        assert one.always.share >= always - {"about ": 0.01, "at most ": 1e-9, "": 1e-3}[one.always.how]
+        most = bound(float(survey.questions[place].protocol.epsilon), round(1 / blind))
+        delta = float(survey.questions[place].protocol.guarantee.delta)
+        if survey.relation == "any":
+            assert one.once.share <= most + delta + 1e-9, "no more than epsilon allows"
+        if len(survey) > 1:
+            (told,) = re.findall(rf"{survey.questions[place].id} {FIGURE} of 100", said["questions"])
+            assert told == of_100(one.once)
+    easy = found[easiest(found)]
+    (seen,) = re.findall(rf"{FIGURE} (?:is|are) right", said["people"])
+    assert seen == of_100(easy.always)
+    how, number = stated_right(seen)
+    assert abs(right_of_100(survey) - number) <= (1 if how == "more than " else 0.5), "the picture shows what is said"
+    (told,) = re.findall(rf"right in {FIGURE} of 100", said["guess"])
+    assert told == of_100(easy.once)
+    if len(survey) > 1:
+        both = math.prod(true_guesses(survey, place)[1] for place in range(len(survey)))
+        (told,) = re.findall(rf"(?:both|all \d+) answers in {FIGURE}", said["guess"])
+        assert holds(told, both)
+
+
+REPEATED = {
+    "GRR of 2": GRR(["yes", "no"], 1),
+    "GRR of 4": GRR(4, 1),
+    "OUE": OUE(3, 2),
+    "SUE": SUE(4, 1),
+    "OLH": OLH(5, 1),
+    "SubsetSelection": SubsetSelection(5, 1),
+    "HadamardResponse": HadamardResponse(3, 1),
+    "Table": Table(Channel([[0.6, 0.3, 0.1], [0.3, 0.4, 0.3]], ["yes", "no"]), 2),
+}
+
+
+@pytest.mark.parametrize("protocol", REPEATED.values(), ids=REPEATED)
+def test_several_fresh_reports_are_guessed_as_often_as_is_said(protocol: Protocol) -> None:
+    for times in (2, 3):
+        found = guessed(protocol, times).always
+        true = success(reidentify({"q": list(protocol.domain.labels)}, {"q": protocol}, surveys=times))  # type: ignore[attr-defined]
+        if found.how == "at most ":
+            assert found.share >= true - 1e-9
+        else:
+            assert found.share == pytest.approx(true, abs=0.01 if found.how else 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [4, 12])
+@pytest.mark.parametrize(
+    "protocol", [OLH(16, 2), OLH(100, 1), BLH(10, 1), GRR(20, 2), OUE(50, 1), SubsetSelection(30, 2)], ids=repr
+)
+def test_many_fresh_reports_are_guessed_as_often_as_is_said(protocol: Protocol, times: int) -> None:
+    """20,000 people by the best guess from real reports; four standard errors are 0.014 at most."""
+    table = {"q": list(protocol.domain.labels)}  # type: ignore[attr-defined]
+    simulated = reidentify(table, {"q": protocol}, surveys=times).simulate(20_000, seed=7)
+    found = guessed(protocol, times).always
+    assert found.share >= simulated - (0.01 if found.how == "about " else 0) - 0.014
+    if found.how != "at most ":
+        assert found.share <= simulated + (0.01 if found.how == "about " else 0) + 0.014
+
+
+def test_one_bit_means_are_guessed_as_often_as_is_said() -> None:
+    """In which half of the range a number lies, by the number of ones among three bits, for 400 numbers a half."""
+    protocol = OneBitMean(Interval(0, 1), 2)
+    ends = np.asarray(protocol.channel().rows)[:, 1]
+    numbers_of_a_half = (np.arange(400) + 0.5) / 800
+    ones = ends[0] + (ends[1] - ends[0]) * numbers_of_a_half
+    low = np.array([(math.comb(3, c) * ones**c * (1 - ones) ** (3 - c)).mean() for c in range(4)])
+    found = guessed(protocol, 3).always
+    assert not found.how
+    assert found.share == pytest.approx(np.maximum(low, low[::-1]).sum() / 2, abs=1e-4)
+
+
+def test_what_respondents_read_of_the_known_examples() -> None:
+    """Fear that the numbers do not carry is false, too."""
+    shop = promises(asked([OLH(1000, 4)], RULES["once"]))
+    assert (
+        "thinks all 1,000 answers equally likely guesses yours right in 2.9 of 100 cases from your report"
+        in shop["guess"]
+    )
+    assert shop["guess"].endswith("and in 0.1 without it.")
+    assert shop["band"] == "Protection: strong."
+    four = promises(asked([GRR(["yes", "no"], "4/5") for _ in range(4)], RULES["once"]))
+    assert (
+        "right in 69 of 100 cases from your report, and all 4 answers in 23; without it in 50 and 6.3." in four["guess"]
+    )
+    assert four["band"] == "Protection: strong."
+    assert "Nobody gets to see what you chose" in four["seen"]
+    loose = promises(staged([LGRR(["yes", "no"], "1", "2")], values=2, epochs=30))
+    assert "in at most 89 from all 30 together if your answer stays the same, and in 50 without any" in loose["guess"]
+    assert "may be able to make a good guess" in loose["seen"]
+    for said in (shop, four, loose):
+        assert "nearly so" not in " ".join(said.values())
+        assert "more than 99.9 %" not in " ".join(said.values())
+
+
+def test_fear_and_comfort_are_those_of_the_guesses() -> None:
+    """Weak from 90 right guesses of 100, moderate from 75; not where the reports add less than 10, nor by epsilon."""
+    found, seen = set(), set()
+    for survey in all_surveys():
+        said, level, all_guesses = promises(survey), band(survey), guesses(survey)
+        found.add(level)
+        about = ("", " of your profile", " of your exact place", " if the collectors do not work together")
+        assert said["band"] in tuple(f"Protection{of}: {level}." for of in about)
+        adding = [one.always.share for one in all_guesses if one.always.share - one.before >= 0.1 - 1e-9]
+        most = max(adding, default=0.0)
+        by_guesses = WEAK if most > 0.9 - 1e-9 else MODERATE if most > 0.75 - 1e-9 else STRONG
+        shown = survey.shows_changes or survey.budget_delta > Fraction(1, 10**6)
+        assert level == (MODERATE if shown and by_guesses == STRONG else by_guesses)
+        assert ("nearly so" in said["seen"]) == ("openly" in said["seen"]) == (level == WEAK)
+        assert ("a good guess" in said["seen"]) == (by_guesses == MODERATE)
+        if "can find out" in said["seen"]:
+            known = [right.share for one in all_guesses for right in (one.once, one.always) if right.how != "at most "]
+            assert max(known) > 0.9 - 1e-9, "what is said to be so is so, and not only at most"
+        if "Nobody" in said["seen"] or "do not tell" in said["seen"]:
+            assert all(one.always.share - one.before < 0.25 for one in all_guesses)
+        assert "Nobody" not in said["seen"] or survey.relation != "sum"
+        seen.add(re.sub(r"(for|in at most|beside).*", "", said["seen"])[:40])
+    assert found == {STRONG, MODERATE, WEAK}
+    assert len(seen) > 6
 
 
 @each_small_survey
@@ -545,10 +689,8 @@ def test_odds_change_by_no_larger_factor(survey: Survey) -> None:
     if "in all" in said["factor"] and len(stated) > 1 and "\u00d7" not in said["factor"]:
         assert everything(survey) <= stated[1] * (1 + 1e-12)
     for question in survey if len(survey) > 1 else ():
-        (most,) = numbers(said["questions"], rf"{question.id} ([\d,.]*\d)")
+        (most,) = numbers(said["questions"], rf"{question.id} [^;]*factor ([\d,.]*\d)\)")
         assert question.protocol.ratio <= Fraction(most)
-        another = re.search(rf"{question.id} [\d,.]*\d \(of 100 people", said["questions"])
-        assert (another is not None) == (question.protocol.another is not None)
 
 
 def streams(rows: np.ndarray, survey: Survey, answers: tuple[int, ...]) -> dict[tuple[int, ...], float]:
@@ -589,7 +731,7 @@ def test_a_number_for_all_reports_is_stated_only_where_it_holds(rule: Longitudin
     if survey.lifetime_epsilon is None:
         assert worst == float("inf")
         assert "no epsilon bounds" in said["lifetime"]
-        assert "in all" not in " ".join(said.values())
+        assert "in all" not in said["factor"]
     else:
         assert worst <= np.exp(float(survey.epsilon) * min(survey.draws, epochs)) * (1 + 1e-9)
         assert said["lifetime"] == f"epsilon {survey.lifetime_epsilon}"
@@ -635,16 +777,11 @@ class Louder(GRR):
     def response(self) -> RandomizedResponse:
         return RandomizedResponse.at(self.domain.size, self.epsilon + 1)
 
-    @property
-    def another(self) -> Fraction:
-        return GRR(self.domain, self.epsilon).another
-
 
 @pytest.mark.parametrize(
     "test",
     [
         test_nobody_becomes_surer_than_the_sentence_says,
-        test_the_people_and_the_guesses_are_those_of_the_law,
         test_odds_change_by_no_larger_factor,
     ],
     ids=lambda test: test.__name__,
@@ -704,7 +841,7 @@ def test_a_device_keeps_outcomes_and_draws_reports_from_them_as_the_sentence_say
     for answer, reports in sent.items():
         outcome = kept[answer] if answer < values else kept[0]
         assert reports.count(outcome) > 20, "that of the answer, or of the first beyond the cap"
-    assert "who give the same answer every time" in promises(survey)["people"], "it is not said of changed answers"
+    assert "if your answer stays the same" in promises(survey)["guess"], "it is not said of changed answers"
     with pytest.raises(BudgetSpent):
         ledger.submit(survey, 200, {"q0": 0})
 

@@ -3,29 +3,23 @@
 import { tile } from "./cards.js";
 import { h, svg } from "./dom.js";
 import { count, decimal, duration, moment, period, plural } from "./format.js";
-import { band, course, promises, rightOf100, sendsAnother, sure, WEAK } from "./promises.js";
+import { band, course, promises, rightOf100, sure, WEAK } from "./promises.js";
 
 /** Percentages stay on one line. */
 const words = (sentence) => sentence.replaceAll(" %", "\u00a0%");
 
 const [ROW, STEP, RADIUS] = [20, 10, 3.6];
 
-/** A hundred people, so many of them marked by colour and by shape; the sentence below says the same. */
+/** A hundred guesses, the right ones marked by colour and by shape; the sentence below says the same. */
 function crowd(marked, sentence) {
-  const people = Array.from({ length: 100 }, (_, i) => {
+  const guesses = Array.from({ length: 100 }, (_, i) => {
     const [x, y] = [(i % ROW) * STEP + STEP / 2, Math.floor(i / ROW) * STEP + STEP / 2];
     return i < marked
       ? svg("rect", { x: x - RADIUS, y: y - RADIUS, width: 2 * RADIUS, height: 2 * RADIUS, class: "marked" })
       : svg("circle", { cx: x, cy: y, r: RADIUS });
   });
-  const picture = svg("svg", { viewBox: `0 0 ${ROW * STEP} ${(100 / ROW) * STEP}`, "aria-hidden": "true" }, people);
+  const picture = svg("svg", { viewBox: `0 0 ${ROW * STEP} ${(100 / ROW) * STEP}`, "aria-hidden": "true" }, guesses);
   return h("figure", { class: "crowd" }, picture, h("figcaption", {}, words(sentence)));
-}
-
-function picture(survey, sentence, lasting) {
-  const [question] = survey.questions;
-  const another = survey.questions.length === 1 ? sendsAnother(question) : null;
-  return crowd(another === null ? rightOf100(survey, lasting) : Math.floor(another + 0.5), sentence);
 }
 
 /** What privacy is called, by what it holds between; the rest is local differential privacy. */
@@ -33,34 +27,19 @@ const FIELD = { __proto__: null, profiles: "profile-based privacy", metric: "geo
 
 const BEFORE = { __proto__: null, profiles: "Chance decides in your browser what leaves. ", sum: "Your browser adds a little noise to the answer and splits it before anything leaves. " };
 
-/** What the tiles with their percentages are about. */
-function wavering({ relation }) {
-  if (relation === "sum") {
-    return "Somebody who sees the published sums wavers between two possibilities of what you say and finds them equally likely. With all the computers in the world and whatever else is known about you, but without the parts of all collectors, this is how sure of one of them they can become at most:";
-  }
-  if (relation === "profiles") {
-    return "Somebody wavers between two joined profiles and finds them equally likely. With all the computers in the world, but without knowing more of your value than the profiles say, this is how sure of one of them they can become at most:";
-  }
-  if (relation === "metric") {
-    return "Somebody wavers between two places one cell side apart and finds them equally likely. With all the computers in the world and whatever else is known about you, this is how sure of one of them they can become at most:";
-  }
-  return "Somebody wavers between two possibilities of what you say and finds them equally likely. With all the computers in the world and whatever else is known about you, this is how sure of one of them they can become at most:";
-}
-
 export function promise(survey, lasting = true) {
   const said = promises(survey, "this browser", lasting);
-  const level = band(survey, lasting);
+  const level = band(survey);
   const again = survey.terms.draws > 1 || survey.terms.stages;
-  const bound = said.storage ? null : survey.lifetimeEpsilon;
+  const bound = survey.lifetimeEpsilon;
   const sums = survey.relation === "sum" ? "from the sums of one period" : "from one report";
   const one = survey.questions.length > 1 ? `${sums}: all its answers together` : sums;
   const all = `from all that you ever send for this survey, ${plural(survey.terms.longitudinal.epochs, "report")} at most, together`;
   return h(
     "section",
     { class: `card promise ${level}`, "aria-label": "The promise" },
-    h("p", { class: "big" }, h("b", {}, said.band), " ", words(said.sure)),
-    said.rare ? h("p", {}, said.rare) : null,
-    picture(survey, said.people, lasting),
+    h("p", { class: "big" }, h("b", {}, said.band), " ", said.guess),
+    crowd(rightOf100(survey), said.people),
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
     said.clear ? h("p", { class: "card warn" }, said.clear) : null,
     said.profiles ? h("p", {}, said.profiles) : null,
@@ -71,29 +50,30 @@ export function promise(survey, lasting = true) {
     said.collectors ? h("p", {}, said.collectors) : null,
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
     said.round ? h("p", {}, said.round) : null,
-    said.storage ? h("p", { class: "card warn" }, said.storage) : null,
+    said.storage ? h("p", { class: "note" }, said.storage) : null,
     h(
       "details",
       {},
-      h("summary", {}, again ? "What these numbers mean" : "What this number means"),
+      h("summary", {}, "What these numbers mean, and the worst case"),
+      said.questions ? h("p", {}, said.questions) : null,
+      h("p", {}, words(said.sure)),
+      said.rare ? h("p", {}, said.rare) : null,
       h("p", {}, words(said.factor)),
-      h("p", {}, wavering(survey)),
       h(
         "div",
         { class: "tiles" },
-        tile(words(`${sure(survey.epsilon)} sure`), one),
-        again ? tile(bound === null ? "no number" : words(`${sure(bound)} sure`), all) : null,
+        tile(words(`at most ${sure(survey.epsilon)} sure`), one),
+        again ? tile(bound === null ? "no number" : words(`at most ${sure(bound)} sure`), all) : null,
       ),
       h(
         "p",
         {},
         `In the language of the field this is ${FIELD[survey.relation] ?? "local differential privacy"} with epsilon ${decimal(survey.epsilon)}${survey.relation === "metric" ? " per cell side" : ""}${survey.delta === null ? "" : ` and delta ${survey.delta}`}`,
         again && bound !== null ? ` for one report and ${decimal(bound)} for all of them; the factors are e to these powers.` : `${again ? " for one report" : ""}; the factor is e to that power.`,
-        ` Protection is called strong up to epsilon 1 (${words(sure("1"))} sure), moderate up to 3 (${words(sure("3"))}) and weak above, counted over all that you may send.`,
+        " Protection is called moderate from 75 right guesses of 100, weak from 90, and strong below, or where your reports add less than 10. Counted is the answer that is easiest to guess, over all that you may send.",
       ),
       said.changes ? h("p", {}, said.changes) : null,
       said.linked ? h("p", {}, said.linked) : null,
-      said.questions ? h("p", {}, said.questions) : null,
     ),
   );
 }

@@ -4,9 +4,12 @@
  */
 
 import { duration, factor, fraction } from "./format.js";
+import { AT_MOST, EXACT, everyone, guesses, roughest } from "./guesses.js";
 
 export const [STRONG, MODERATE, WEAK] = ["strong", "moderate", "weak"];
-const [STRONG_UP_TO, MODERATE_UP_TO] = [1n, 3n]; // the largest epsilon of a band
+const BANDS = [STRONG, MODERATE, WEAK];
+const [MODERATE_FROM, WEAK_FROM] = [0.75, 0.9]; // the share of right guesses from which a band begins
+const [ADDS_LITTLE, ADDS_SOME] = [0.1, 0.25]; // what reports add to it: less leaves protection strong, and nobody sees an answer
 
 const WATCHERS = "those who ask, whoever runs the server and whoever listens on the way";
 const CAREFUL = "Answer only what you would also say openly.";
@@ -18,9 +21,8 @@ function about({ relation, questions: asked }) {
     return {
       protection: "Protection of your profile",
       wavers: `Somebody who finds two joined profiles equally likely, ${unknown}`,
-      guesses: "two equally likely profiles that are joined, by somebody who knows no more of your value than the profiles say",
       odds: `Whatever your profile is, the odds that somebody who knows no more of your value than the profiles say gives to one of two joined profiles`,
-      secret: "which of two joined profiles is yours",
+      secret: "which profile is yours",
       beside: " Your value itself is not hidden, and profiles that are not joined can be told apart.",
     };
   }
@@ -28,7 +30,6 @@ function about({ relation, questions: asked }) {
     return {
       protection: "Protection",
       wavers: "Somebody who finds two courses of your answers over time equally likely",
-      guesses: "two equally likely courses of answers over time",
       odds: "Whatever you answer, and however your answers change, the odds that anybody gives to them",
       secret: "what you chose or whether you have changed your mind",
       beside: "",
@@ -39,7 +40,6 @@ function about({ relation, questions: asked }) {
     return {
       protection: "Protection if the collectors do not work together",
       wavers: `Somebody who sees the published sums, and finds two ${several ? "possible sets of answers" : "possible answers"} equally likely,`,
-      guesses: "two equally likely answers",
       odds: `Whatever you answer, the odds that somebody who sees the published sums gives to ${several ? "your answers" : "your answer"}`,
       secret: "what you chose",
       beside: "",
@@ -50,16 +50,14 @@ function about({ relation, questions: asked }) {
     return {
       protection: "Protection of your exact place",
       wavers: several ? `Somebody who finds two sets of your places equally likely, each place ${near} from the other at most,` : `Somebody who finds two places ${near} equally likely`,
-      guesses: several ? `two equally likely sets of places, each ${near} from the other at most` : `two equally likely places that are ${near}`,
       odds: several ? `Whatever your places are, the odds that anybody gives to one of two sets of them, each ${near} from the other at most,` : `Whatever your place is, the odds that anybody gives to one of two places ${near}`,
-      secret: "in which of two neighbouring cells you are",
+      secret: "in which cell you are",
       beside: " Roughly where you are is not hidden: places that are far apart can be told apart.",
     };
   }
   return {
     protection: "Protection",
     wavers: `Somebody who finds two ${several ? "possible sets of answers" : "possible answers"} equally likely`,
-    guesses: "two equally likely answers",
     odds: `Whatever you answer, the odds that anybody gives to ${several ? "your answers" : "your answer"}`,
     secret: `what you chose${inClear(asked).length ? ` beside your ${listed(inClear(asked))}` : ""}`,
     beside: "",
@@ -80,26 +78,27 @@ function saidInClear({ questions: asked }) {
 
 /**
  * The sentences that hold for this survey, by name. `here` is what keeps the ledger: a device or a browser. If it has not
- * promised to keep it, `lasting` is false, and a survey of several epochs states nothing about all reports together.
+ * promised to keep it, `lasting` is false, which a note says for a survey of several epochs.
  */
 export function promises(survey, here = "this browser", lasting = true) {
-  const bounded = lasting || epochsOf(survey) === 1;
+  const found = guesses(survey);
   const said = {
-    band: `${about(survey).protection}: ${band(survey, lasting)}.`,
-    sure: sureOf(survey, bounded),
-    seen: seen(survey, lasting),
+    band: `${about(survey).protection}: ${bandOf(survey, found)}.`,
+    guess: guess(survey, found),
+    people: people(survey, found),
+    seen: seen(survey, found),
     clear: saidInClear(survey),
     profiles: profiles(survey, here),
     distance: distance(survey),
     parts: parts(survey, here),
-    people: people(survey, lasting),
-    factor: factors(survey, bounded),
-    rare: rare(survey, bounded),
-    changes: bounded ? changes(survey) : "",
+    sure: sureOf(survey),
+    factor: factors(survey),
+    rare: rare(survey),
+    changes: changes(survey),
     linked: linked(survey, here),
-    questions: questions(survey),
-    lifetime: bounded || survey.showsChanges ? lifetime(survey) : `no number, as ${here} may forget`,
-    storage: bounded ? "" : storage(survey, here),
+    questions: questions(survey, found),
+    lifetime: lifetime(survey),
+    storage: lasting || epochsOf(survey) === 1 ? "" : storage(survey, here),
   };
   if (survey.terms) {
     Object.assign(said, {
@@ -118,27 +117,93 @@ export function promises(survey, here = "this browser", lasting = true) {
 
 // -- how much a report tells -----------------------------------------------------------------------------------------
 
-const isAtMost = (text, most) => {
-  const [top, bottom = 1n] = text.split("/").map(BigInt);
-  return top <= most * bottom;
-};
+/** How well all that a device may send for the survey is protected, by the answer that is easiest to guess. */
+export const band = (survey) => bandOf(survey, guesses(survey));
 
-/** How well all that a device may send for the survey is protected; strong only if its ledger lasts. */
-export function band(survey, lasting = true) {
-  const { lifetimeEpsilon: level, budgetDelta: delta } = survey;
-  if (level === null || !isAtMost(level, MODERATE_UP_TO)) return WEAK;
-  if (delta !== null && oneIn(delta) < RARE) return WEAK;
-  return isAtMost(level, STRONG_UP_TO) && (lasting || epochsOf(survey) === 1) ? STRONG : MODERATE;
+function bandOf(survey, found) {
+  const worst = worstOf(found);
+  return worst === STRONG && (survey.showsChanges || isRare(survey)) ? MODERATE : worst;
 }
 
-/** How sure somebody can become at most who found two cases equally likely: rounded up to a tenth of a percent. */
+const worstOf = (found) => BANDS[Math.max(...found.map((one) => BANDS.indexOf(bandOfOne(one))))];
+
+function bandOfOne({ always, before }) {
+  const share = always.share + 1e-9;
+  if (share < MODERATE_FROM || share - before < ADDS_LITTLE) return STRONG;
+  return share < WEAK_FROM ? MODERATE : WEAK;
+}
+
+/** Whether guesses are in truth so often right, and not only at most. */
+const isKnown = (one, worst) => [one.once, one.always].some((always) => always.how !== AT_MOST && bandOfOne({ ...one, always }) === worst);
+
+/** The question that is easiest to guess. */
+function easiest(found) {
+  const shares = found.map(({ always }) => Math.round(1e9 * always.share));
+  return shares.indexOf(Math.max(...shares));
+}
+
+/** Of 100 guesses of the answer that is easiest to guess, from all reports, how many are right. */
+export function rightOf100(survey) {
+  const found = guesses(survey);
+  const { share, how } = found[easiest(found)].always;
+  if (how === AT_MOST) return Math.ceil(100 * share - 1e-9);
+  return Math.min(Math.floor(100 * share + 0.5 + 1e-9), share > 1 - 1e-12 ? 100 : 99);
+}
+
+/** A share of guesses as a number of 100; a bound is rounded up. */
+export function of100({ share, how = EXACT }) {
+  const step = share > 0.0995 ? 1 : 10;
+  const scaled = 100 * step * share;
+  const number = how === AT_MOST ? Math.ceil(scaled - 1e-9) : Math.floor(scaled + 0.5 + 1e-9);
+  if (number === 0) return "fewer than 0.1";
+  if (number === 100 && step === 1 && share < 1 - 1e-12 && how !== AT_MOST) return "more than 99";
+  return `${how}${number / step}`;
+}
+
+const without = ({ before }) => of100({ share: before });
+
+/** How often guesses are right, without and with the reports. */
+function guess(survey, found) {
+  const epochs = epochsOf(survey);
+  const more = found.some(({ once, always }) => once.share !== always.share || once.how !== always.how);
+  const source = what(survey, more ? "one report" : epochs === 1 ? "your report" : "all your reports");
+  const stays = ` if your answer${found.length > 1 ? "s stay" : " stays"} the same`;
+  const together = `from all ${thousands(epochs)} together${survey.relation === "sum" ? "" : stays}`;
+  const bare = source === "your report" ? "it" : more ? "any" : "them";
+  if (found.length === 1) {
+    const [one] = found;
+    const rest = more ? `, in ${of100(one.always)} ${together}` : survey.showsChanges ? stays : "";
+    return `Somebody who ${one.thinks} guesses ${one.yours} right in ${of100(one.once)} of 100 cases from ${source}${rest}, and in ${without(one)} without ${bare}.`;
+  }
+  const first = found[easiest(found)];
+  const all = (key) => of100(product(found.map((one) => one[key])));
+  const blind = of100(product(found.map(({ before }) => ({ share: before, how: EXACT }))));
+  const said = `Somebody who thinks all answers equally likely guesses the one that is easiest to guess (${survey.questions[easiest(found)].id}) right in ${of100(first.once)} of 100 cases from ${source}${survey.showsChanges ? stays : ""}, and ${everyone(found.length, "answers")} in ${all("once")}; without ${bare} in ${without(first)} and ${blind}.`;
+  return more ? `${said} ${capital(together)} it is ${of100(first.always)} and ${all("always")}.` : said;
+}
+
+const product = (found) => ({ share: found.reduce((sum, { share }) => sum * share, 1), how: roughest(found) });
+
+/** The picture in words. */
+function people(survey, found) {
+  const one = found[easiest(found)];
+  const [right, many] = [of100(one.always), epochsOf(survey) > 1];
+  const sums = many ? "the sums of all periods" : "the published sums";
+  const source = survey.relation === "sum" ? sums : many ? "all reports of one person" : "a report like yours";
+  return `Of 100 such guesses, made from ${source}, ${right} ${/(^| )1$/.test(right) ? "is" : "are"} right. Without ${them(survey)} ${without(one)} are.`;
+}
+
+const them = (survey) => (epochsOf(survey) === 1 && survey.relation !== "sum" ? "it" : "them");
+
+/** How sure somebody can become at most who found two cases equally likely: rounded up, never to certainty. */
 export function sure(epsilon) {
-  if (fraction(epsilon) > NEARLY_CERTAIN) return "more than 99.9 %";
-  return `${(Math.ceil(1000 / (1 + Math.exp(-fraction(epsilon))) - 1e-9) / 10).toFixed(1)} %`;
+  const rest = 1 / (1 + Math.exp(Math.min(fraction(epsilon), 700)));
+  for (let digits = 1; digits < 10; digits++) {
+    const whole = Math.floor(rest * 10 ** (2 + digits) + 1e-9);
+    if (whole) return `${(100 - whole / 10 ** digits).toFixed(digits)} %`;
+  }
+  return "100 %";
 }
-
-const NEARLY_CERTAIN = Math.log(999);
-const upTo = (epsilon) => (fraction(epsilon) > NEARLY_CERTAIN ? sure(epsilon) : `at most ${sure(epsilon)}`);
 
 const level = (epsilon) => factor(fraction(epsilon));
 /** Whether all reports together may tell more than one of them, and a number holds for that. */
@@ -147,11 +212,11 @@ const epochsOf = (survey) => survey.terms?.longitudinal.epochs ?? 1;
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const thousands = (n) => n.toLocaleString("en");
 
-function sureOf(survey, bounded) {
-  const said = `${about(survey).wavers} can become ${upTo(survey.epsilon)} sure of one of them`;
+function sureOf(survey) {
+  const wavers = about(survey).wavers.replace("Somebody", "somebody");
+  const said = `In the worst case, ${wavers} can become at most ${sure(survey.epsilon)} sure of one of them`;
   if (survey.showsChanges) return `${said} from one report. For all reports together no number holds.`;
-  if (!bounded) return `${said} from ${what(survey)}.`;
-  if (addsUp(survey)) return `${said} from ${what(survey)}, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(epochsOf(survey))} together.`;
+  if (addsUp(survey)) return `${said} from ${what(survey)}, and at most ${sure(survey.lifetimeEpsilon)} sure from all ${thousands(epochsOf(survey))} together.`;
   return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : what(survey, "your report")}.`;
 }
 
@@ -167,11 +232,13 @@ const oneIn = (delta) => {
   return bottom / top;
 };
 
+const isRare = ({ budgetDelta }) => budgetDelta !== null && oneIn(budgetDelta) < RARE;
+
 /** What the promise leaves out, where a table has a delta: P(S | one answer) <= e^epsilon P(S | another) + delta. */
-function rare(survey, bounded) {
+function rare(survey) {
   if (survey.delta === null) return "";
-  const said = `All numbers here leave out cases whose probability is at most 1 in ${thousands(oneIn(survey.delta))} per report`;
-  if (!bounded || survey.showsChanges || survey.terms === null || survey.terms.draws === 1) return `${said}.`;
+  const said = `The worst case leaves out cases whose probability is at most 1 in ${thousands(oneIn(survey.delta))} per report`;
+  if (survey.showsChanges || survey.terms === null || survey.terms.draws === 1) return `${said}.`;
   return `${said}, and 1 in ${thousands(oneIn(survey.budgetDelta))} for all ${thousands(survey.terms.draws)} together.`;
 }
 
@@ -205,29 +272,30 @@ function distance({ relation, epsilon, questions: asked }) {
   const said = asked.map(({ id, protocol }) => [asked.length > 1 ? ` of ${id}` : "", (protocol.inner ?? protocol).domain.cell]);
   const sizes = said.filter(([, size]) => size).map(([which, size]) => `One cell side${which} is ${size}. `);
   const [top, bottom = "1"] = epsilon.split("/");
-  const far = upTo(`${BigInt(FAR) * BigInt(top)}/${bottom}`);
-  return `${sizes.join("")}Epsilon grows with the distance: of places ${FAR} cell sides apart somebody who finds both equally likely can become ${far} sure of one of them from one report.`;
+  const far = sure(`${BigInt(FAR) * BigInt(top)}/${bottom}`);
+  return `${sizes.join("")}Epsilon grows with the distance: of places ${FAR} cell sides apart somebody who finds both equally likely can become at most ${far} sure of one of them from one report.`;
 }
 
-function seen(survey, lasting) {
-  if (survey.showsChanges) return `${capital(WATCHERS)} can see when your answer changes and when an earlier one returns. ${CAREFUL}`;
-  const { secret, beside } = about(survey);
-  if (survey.relation === "sum") return seenByCollectors(survey, lasting);
-  return {
-    [STRONG]: `Nobody gets to see ${secret}: not those who ask, not whoever runs the server, not whoever listens on the way.${beside}`,
-    [MODERATE]: `${epochsOf(survey) === 1 ? "Your report does" : "Your reports do"} not prove ${secret}, but ${WATCHERS} can make a good guess.${beside}`,
-    [WEAK]: `${capital(WATCHERS)} can find out ${secret}, or nearly so.${beside} ${CAREFUL}`,
-  }[band(survey, lasting)];
-}
-
-/** Who sees what of shares: nobody by itself, and all collectors together everything. */
-function seenByCollectors(survey, lasting) {
-  const sums = {
-    [STRONG]: "The published sums do not tell what you chose.",
-    [MODERATE]: "The published sums do not prove what you chose, but whoever sees them can make a good guess.",
-    [WEAK]: `Whoever sees the published sums can find out what you chose, or nearly so. ${CAREFUL}`,
-  }[band(survey, lasting)];
-  return `${hostsOf(survey)} each get numbers that tell nothing by themselves. Together they could read what you chose. ${sums}`;
+function seen(survey, found) {
+  const { secret: whole, beside } = about(survey);
+  const worst = worstOf(found);
+  const which = found.map((_, i) => i).filter((i) => bandOfOne(found[i]) === worst);
+  const may = which.every((i) => isKnown(found[i], worst)) ? "can" : "may be able to";
+  const secret = found.length > which.length ? `${whole} for ${listed(which.map((i) => survey.questions[i].id))}` : whole;
+  const sums = survey.relation === "sum";
+  const each = sums ? `${hostsOf(survey)} each get numbers that tell nothing by themselves. Together they could read what you chose. ` : "";
+  const who = sums ? `${each}Whoever sees the published sums` : capital(WATCHERS);
+  const does = sums ? `${each}The published sums do` : epochsOf(survey) === 1 ? "Your report does" : "Your reports do";
+  const except = isRare(survey) ? `, except in at most 1 of ${thousands(oneIn(survey.budgetDelta))} cases` : "";
+  const shows = survey.showsChanges ? ` ${capital(WATCHERS)} can see when your answer changes and when an earlier one returns.` : "";
+  const said = () => {
+    if (worst === WEAK) return `${who} ${may} find out ${secret}, or nearly so.${beside} ${CAREFUL}`;
+    if (worst === MODERATE) return `${does} not prove ${secret}, but ${sums ? "whoever sees them" : WATCHERS} ${may} make a good guess.${beside}`;
+    if (which.some((i) => found[i].always.share - found[i].before >= ADDS_SOME)) return `${does} not prove ${secret}, but guesses are better with ${them(survey)} than without.${beside}`;
+    if (sums) return `${does} not tell ${secret}${except}.${beside}`;
+    return `Nobody gets to see ${secret}${except}: not those who ask, not whoever runs the server, not whoever listens on the way.${beside}`;
+  };
+  return said() + shows;
 }
 
 const hostsOf = ({ terms }) => listed(terms.collectors.map(({ host }) => host));
@@ -254,57 +322,23 @@ function parts({ questions: asked }, here) {
   return said.join(" ");
 }
 
-/** The picture in words: people who send another answer, where a report is an answer; else guesses that are right. */
-export function people(survey, lasting = true) {
-  const [question] = survey.questions;
-  if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(survey, question)}${addsUp(survey) ? " each time" : ""}.`;
-  const many = epochsOf(survey) > 1;
-  if (survey.relation === "sum") {
-    const sums = many && lasting ? "the sums of all periods" : what(survey).replace("these", "the published");
-    return `Of 100 guesses between ${about(survey).guesses}, made from ${sums}, at most about ${rightOf100(survey, lasting)} are right.`;
-  }
-  const all = many ? (lasting ? "all reports of one person" : "one report") : "a report like yours";
-  return `Of 100 guesses between ${about(survey).guesses}, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey, lasting)} are right.`;
-}
-
-/** Of 100 guesses between two equally likely cases, how many are right on average at most. */
-export function rightOf100(survey, lasting = true) {
-  const bound = (lasting ? survey.lifetimeEpsilon : null) ?? survey.epsilon;
-  return Math.floor(100 / (1 + Math.exp(-fraction(bound))) + 0.5);
-}
-
-/** Of 100 people with the same answer, how many send another one on average; null where a report is no answer. */
-export function sendsAnother({ protocol: given }) {
-  const protocol = given.inner ?? given;
-  if (!protocol.isAnswer) return null;
-  const others = protocol.domain.size - 1;
-  return (100 * others) / (Math.exp(fraction(protocol.epsilon)) + others);
-}
-
-/** What is kept of a first answer may be used for a later one: then this is about answers that stay the same. */
-function another(survey, question) {
-  const who = epochsOf(survey) > 1 && survey.terms.keeps ? "who give the same answer every time" : "who answer like you";
-  const n = Math.floor(sendsAnother(question) + 0.5);
-  return `Of 100 people ${who}, ${n ? `about ${n} ${n === 1 ? "sends" : "send"}` : "fewer than 1 sends"} another answer`;
-}
-
-function factors(survey, bounded) {
+function factors(survey) {
   const said = `${about(survey).odds} change by at most a factor of ${level(survey.epsilon)}`;
   if (survey.showsChanges) return `${said} from one report; for all reports together no factor holds.`;
-  if (!bounded) return `${said} from ${what(survey)}.`;
   if (survey.terms?.stages) return `${said} from one report, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
   if (addsUp(survey)) return `${said} each time, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
   return `${said}${epochsOf(survey) > 1 ? " in all, however often you take part" : ""}.`;
 }
 
 /** One question after the other, where there are several. */
-function questions(survey) {
+function questions(survey, found) {
   if (survey.questions.length === 1) return "";
-  const said = survey.questions.map((question) => {
-    const more = sendsAnother(question) === null ? "" : ` (${another(survey, question).toLowerCase()})`;
-    return `${question.id} ${level(question.protocol.epsilon)}${more}`;
+  const said = survey.questions.map(({ id, protocol }, i) => {
+    const { once, always } = found[i];
+    const all = once.share !== always.share || once.how !== always.how ? `, in all ${of100(always)}` : "";
+    return `${id} ${of100(once)} of 100${all}, without a report ${without(found[i])} (factor ${level(protocol.epsilon)})`;
   });
-  return `Question by question the factors${survey.relation === "sum" ? "" : " of one report"} are: ${said.join(", ")}. Together they multiply.`;
+  return `Right guesses, question by question: ${said.join("; ")}. The factors of all questions multiply.`;
 }
 
 /** An exact level as people read it: a decimal where that is exact or the fraction is long, and then rounded up. */
@@ -385,7 +419,7 @@ export function course({ rule, values = 1, changes = 0 }) {
 }
 
 function storage(survey, here) {
-  return `${capital(here)} has not promised to keep the data of this site. If it deletes them, it forgets what was sent and begins anew, with up to ${thousands(epochsOf(survey))} more reports. So no number is promised for all reports together.`;
+  return `${capital(here)} has not promised to keep the data of this site. If it deletes them, it forgets what was sent and begins anew, with up to ${thousands(epochsOf(survey))} more reports. What is said here about all reports together is about those that it remembers.`;
 }
 
 function device(survey, here) {

@@ -172,9 +172,9 @@ test("a survey with a delta says so, and is weak unless that is rarer than one i
   };
   const half = "5000000";
   const seldom = await promised([["4999999", half, "1"], [half, half, "0"]], "1/10000000");
-  assert.deepEqual([seldom.band, seldom.rare], ["Protection: strong.", "All numbers here leave out cases whose probability is at most 1 in 10,000,000 per report."]);
+  assert.deepEqual([seldom.band, seldom.rare], ["Protection: strong.", "The worst case leaves out cases whose probability is at most 1 in 10,000,000 per report."]);
   const often = await promised([["49", "50", "1"], ["50", "50", "0"]], "3/200");
-  assert.deepEqual([often.band, often.rare], ["Protection: weak.", "All numbers here leave out cases whose probability is at most 1 in 66 per report."]);
+  assert.deepEqual([often.band, often.rare], ["Protection: moderate.", "The worst case leaves out cases whose probability is at most 1 in 66 per report."]);
   assert.equal((await promised([["2", "1", "1"], ["1", "2", "1"]])).rare, undefined);
 });
 

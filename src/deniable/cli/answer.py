@@ -31,7 +31,7 @@ from deniable.specs import is_fingerprint
 from deniable.surveys import Question, Survey
 from deniable.surveys.campaign import round_of
 from deniable.surveys.diff import Edit
-from deniable.surveys.promises import promises
+from deniable.surveys.promises import paragraphs, promises
 from deniable.surveys.terms import Terms, host, write_time
 
 app = new_app()
@@ -356,7 +356,7 @@ def _read(question: Question, entry: Any) -> Any:
 
 
 def _introduce(survey: Survey, numbers: bool = False) -> None:
-    """Show who asks and what is promised; with `numbers`, also the factor by which odds change."""
+    """Show who asks and what is promised; with `numbers`, also the worst case."""
     terms = survey.terms
     if terms is None:  # a client refuses such a survey
         return
@@ -371,13 +371,8 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
         ]
     )
     output.write("\n")
-    rest = ("factor", "questions") if numbers else ()
-    numbered = (("band", "sure", "rare"), ("people",), ("seen",), ("clear",), ("profiles",), ("parts",))
-    order = (*numbered, ("often", "round"), ("device",), ("address",), ("relay",), ("collectors",), rest)
-    for names in order:
-        said = " ".join(promised[name] for name in names if name in promised)
-        if said:
-            output.prose(said)
+    for paragraph in paragraphs(promised, worst_case=numbers):
+        output.prose(paragraph)
     output.write("\n")
 
 

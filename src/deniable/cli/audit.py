@@ -25,6 +25,7 @@ from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
 from deniable.surveys.audit_report import report_html, reviewed
+from deniable.surveys.promises import promises, summary
 
 app = new_app()
 
@@ -133,7 +134,7 @@ def audit(
     if as_json:
         output.document(found.to_dict() | {"seed": seed} if content is None else content)
     else:
-        _print(found, seed)
+        _print(found, seed, target if isinstance(target, Survey) else None)
         output.files(written=report)
     raise typer.Exit(found.exit_code)
 
@@ -202,9 +203,13 @@ def _of_client(
         )
 
 
-def _print(found: Audit, seed: int | None) -> None:
+def _print(found: Audit, seed: int | None, survey: Survey | None) -> None:
     output.heading(shown(found.subject))
-    output.prose(found.words)
+    output.prose(found.words if survey is None else f"{found.words}. {summary(survey)}")
+    if survey is not None:
+        said = promises(survey)
+        for name in ("guess", "seen", "sure"):
+            output.prose(shown(said[name]))
     if found.parts:
         output.write("\n")
         rows = [

@@ -137,8 +137,8 @@ def _spent_words(book: Ledger, known: Spending) -> list[str]:
     ]
     if len(met) == len(known.surveys) and all(_bounds(survey) for survey in met.values()):
         said[0] += (
-            f" Somebody who found two cases equally likely can be {_at_most(known.spent)} sure of one of them now, and "
-            f"{_at_most(max(known.cap, known.spent))} once all is spent."
+            f" Somebody who found two cases equally likely can be at most {sure(known.spent)} sure of one of them now, "
+            f"and at most {sure(max(known.cap, known.spent))} once all is spent."
         )
     for fingerprint, spent in known.surveys:
         if fingerprint in met:
@@ -181,11 +181,6 @@ def _survey_words(survey: Survey, answered: int, spent: Fraction, group: Spendin
         made = compose(*(question.protocol for question in survey), times=answered)
         said.append(f"Those made so far: {made.words()}")
     return " ".join(said)
-
-
-def _at_most(epsilon: Fraction) -> str:
-    said = sure(epsilon)
-    return said if said.startswith("more") else f"at most {said}"
 
 
 @app.command()

@@ -44,7 +44,7 @@ from deniable.surveys import Survey, Terms
 from deniable.surveys.campaign import Round
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import as_one_record, crowds, divided, has_epsilon, plan_draft
-from deniable.surveys.promises import amplified, band, kept, lifetime, promises
+from deniable.surveys.promises import amplified, band, kept, lifetime, paragraphs, promises
 from deniable.surveys.results import part_id
 from deniable.surveys.terms import span, write_time
 
@@ -247,6 +247,10 @@ def show(
         output.document(_describe(given))
     else:
         print_survey(given)
+        output.write("\n")
+        output.heading("what respondents read")
+        for paragraph in paragraphs(promises(given), worst_case=True):
+            output.prose(shown(paragraph))
 
 
 @app.command(
@@ -655,6 +659,7 @@ def _describe(survey: Survey) -> dict[str, Any]:
         "realized_epsilon": survey.realized_epsilon,
         "ratio": str(survey.ratio),
         "protection": band(survey),
+        "promises": promises(survey),
         "lifetime_epsilon": None if survey.lifetime_epsilon is None else str(survey.lifetime_epsilon),
         "budget_epsilon": str(survey.budget_epsilon),
         "realized_lifetime_epsilon": survey.realized_lifetime_epsilon,

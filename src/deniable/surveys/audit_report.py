@@ -1,9 +1,10 @@
 """The audit of a survey as one page that a reviewer can sign, and as JSON.
 
 Contents   the survey and its fingerprint; the exact epsilon of each question and of all; what a device gives away over
-           its lifetime; how often the best guess of an answer is right; what a forged report outweighs; what a relay
-           proves; what each question would risk at other epsilons, in words, a table and a picture; what was tested,
-           how, and what was not; versions, seed, and the command that makes the same figures again
+           its lifetime, the band of protection and what respondents read of it; how often the best guess of an answer
+           is right; what a forged report outweighs; what a relay proves; what each question would risk at other
+           epsilons, in words, a table and a picture; what was tested, how, and what was not; versions, seed, and the
+           command that makes the same figures again
 Form       docs/audit.md names every field of the JSON
 """
 
@@ -27,7 +28,7 @@ import numpy as np
 from deniable.exact import epsilon_text
 from deniable.privacy.audit import UNDECIDED, VIOLATED, Audit
 from deniable.protocols.base import STREAM
-from deniable.surveys.promises import amplified, lifetime
+from deniable.surveys.promises import amplified, lifetime, promises, summary
 from deniable.surveys.results import three_digits, three_digits_up
 from deniable.surveys.risk import LEVELS, of_survey, percent, percent_up
 from deniable.surveys.survey import Survey
@@ -92,6 +93,8 @@ def reviewed(
         "spec": survey.spec(),
         "audit": {key: value for key, value in found.to_dict().items() if key != "parts"},
         "questions": questions,
+        "summary": summary(survey),
+        "promises": promises(survey),
         "lifetime": None if terms is None else lifetime(survey),
         "budget": None if terms is None else epsilon_text(terms.budget.epsilon),
         "shuffler": _shuffler(survey),
@@ -187,11 +190,13 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
     risk = "".join(_risk(question) for question in content["questions"])
     data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
     words = str(found["words"])
+    told = " ".join(content["promises"][name] for name in ("guess", "seen", "sure"))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>Audit of {_text(content["survey"])}</title><style>{_STYLE}</style></head><body>
 <h1>Audit of {_text(content["survey"])}</h1>
-<p class="verdict {_text(found["verdict"])}">{_text(words[0].upper() + words[1:])}</p>
+<p class="verdict {_text(found["verdict"])}">{_text(words[0].upper() + words[1:])}. {_text(content["summary"])}</p>
+<p>Respondents read: {_text(told)}</p>
 <p>{_text(". ".join(note[0].upper() + note[1:] for note in found["notes"]))}. {in_all} {_text(content["shuffler"])}</p>
 <p>Fingerprint <code>{_text(content["fingerprint"])}</code>. Written {_text(content["written"])} with
 {_text(versions)}, {seed}. The specification below, saved as survey.json, gives the same figures again:

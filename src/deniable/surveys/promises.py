@@ -2,11 +2,18 @@
 
 One list     `promises(survey)` gives all of them by name; page and command line print nothing else about privacy.
              `web/pages/promises.js` has the same names and sentences, and a test compares the two
-Sure         how sure somebody can become who found two answers equally likely before: r / (1 + r) with r = e^epsilon,
-             rounded up. It is about all that a device may send for the survey, where a number holds for that
-Bands        strong up to epsilon 1 (73.2 % sure), moderate up to epsilon 3 (95.3 %), weak above, and weak where no
-             number holds. Only the strong band says that nobody gets to see an answer
-Another      "send another answer" is said of reports that are an answer (GRR) alone
+Guess        how often somebody who thinks all answers equally likely guesses an answer right, without and with the
+             reports: of each question, of all together, from one report and from all that a device may send
+             (`right_guesses`). Exact figures are rounded, and bounds are rounded up and say "at most"
+Bands        by the question that is easiest to guess, from all that a device may send: weak from 90 right guesses of
+             100, moderate from 75, strong below; and strong where the reports add less than 10. Reports that show
+             changes, or tell more with a probability above one in a million, are moderate at best
+Seen         "can find out" is said in the weak band alone, and "may be able to" where the figure is a bound. "Nobody
+             gets to see" is said only where the reports add less than 25 right guesses of 100
+Sure         the worst case: how sure somebody can become at most who found two answers equally likely before,
+             r / (1 + r) with r = e^epsilon, rounded up. It stands behind the guesses, and always says "at most"
+Picture      of 100 guesses, how many are right; one meaning everywhere
+Storage      what a browser may forget is a note. It changes no band and no other sentence
 Parts        of an answer with several parts one is reported, which the coins of the device choose; everybody sees which
 Clear        strata are sent as they are: every sentence that names a secret leaves them out, and one says so
 About        what the numbers are about, by the relation of the survey: any two answers, or two joined profiles. Of
@@ -25,18 +32,21 @@ Tests        each name has a test of the behaviour that its sentence claims (`te
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
 from deniable.exact import epsilon_text
 from deniable.protocols import SecureSum
-from deniable.surveys.question import Question
+from deniable.surveys.right_guesses import AT_MOST, Guessed, Right, everyone, guesses, roughest
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import Terms, host, span
 
-STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
-STRONG_UP_TO, MODERATE_UP_TO = 1, 3
-"""The largest epsilon of a band."""
+STRONG, MODERATE, WEAK = BANDS = ("strong", "moderate", "weak")
+MODERATE_FROM, WEAK_FROM = 0.75, 0.9
+"""The share of right guesses from which a band begins."""
+ADDS_LITTLE, ADDS_SOME = 0.1, 0.25
+"""What reports add to the share of right guesses: less leaves protection strong, and nobody sees an answer."""
 
 SHOWN = 12
 """Parts that are named."""
@@ -45,7 +55,6 @@ WATCHERS = "those who ask, whoever runs the server and whoever listens on the wa
 _RARE = Fraction(1, 10**6)
 """A larger delta is weak, whatever the epsilon."""
 _A_MILLION = math.log(10**6)
-_NEARLY_CERTAIN = math.log(999)
 CAREFUL = "Answer only what you would also say openly."
 
 
@@ -54,7 +63,6 @@ class _About(NamedTuple):
 
     protection: str
     wavers: str
-    guesses: str
     odds: str
     secret: str
     beside: str = ""
@@ -64,9 +72,8 @@ _UNKNOWING = "knows no more of your value than the profiles say"
 _PROFILES = _About(
     "Protection of your profile",
     f"Somebody who finds two joined profiles equally likely, and {_UNKNOWING},",
-    f"two equally likely profiles that are joined, by somebody who {_UNKNOWING}",
     f"Whatever your profile is, the odds that somebody who {_UNKNOWING} gives to one of two joined profiles",
-    "which of two joined profiles is yours",
+    "which profile is yours",
     " Your value itself is not hidden, and profiles that are not joined can be told apart.",
 )
 
@@ -74,7 +81,6 @@ _PROFILES = _About(
 _STREAMS = _About(
     "Protection",
     "Somebody who finds two courses of your answers over time equally likely",
-    "two equally likely courses of answers over time",
     "Whatever you answer, and however your answers change, the odds that anybody gives to them",
     "what you chose or whether you have changed your mind",
 )
@@ -84,14 +90,12 @@ _NEAR = "one cell side apart"
 _PLACES = _About(
     "Protection of your exact place",
     f"Somebody who finds two places {_NEAR} equally likely",
-    f"two equally likely places that are {_NEAR}",
     f"Whatever your place is, the odds that anybody gives to one of two places {_NEAR}",
-    "in which of two neighbouring cells you are",
+    "in which cell you are",
     " Roughly where you are is not hidden: places that are far apart can be told apart.",
 )
 _SEVERAL_PLACES = _PLACES._replace(
     wavers=f"Somebody who finds two sets of your places equally likely, each place {_NEAR} from the other at most,",
-    guesses=f"two equally likely sets of places, each {_NEAR} from the other at most",
     odds=f"Whatever your places are, the odds that anybody gives to one of two sets of them, each {_NEAR} from the "
     "other at most,",
 )
@@ -102,7 +106,6 @@ _FAR = 5
 _SUMS = _About(
     "Protection if the collectors do not work together",
     "Somebody who sees the published sums, and finds two possible answers equally likely,",
-    "two equally likely answers",
     "Whatever you answer, the odds that somebody who sees the published sums gives to your answer",
     "what you chose",
 )
@@ -124,7 +127,6 @@ def _about(survey: Survey) -> _About:
     return _About(
         "Protection",
         f"Somebody who finds two {'possible sets of answers' if several else 'possible answers'} equally likely",
-        "two equally likely answers",
         f"Whatever you answer, the odds that anybody gives to {'your answers' if several else 'your answer'}",
         "what you chose" + (f" beside your {_listed(clear)}" if (clear := _clear(survey)) else ""),
     )
@@ -142,26 +144,27 @@ def _listed(names: list[str]) -> str:
 def promises(survey: Survey, here: str = "this device", lasting: bool = True) -> dict[str, str]:
     """The sentences that hold for this survey, by name.
 
-    `here` is what keeps the ledger: a device or a browser. With `lasting=False` it has not promised to keep it, so that
-    a survey of several epochs states nothing about all reports together.
+    `here` is what keeps the ledger: a device or a browser. With `lasting=False` it has not promised to keep it, which a
+    note says for a survey of several epochs.
     """
-    kept_for_sure = lasting or _epochs(survey) == 1
+    found = guesses(survey)
     said = {
-        "band": f"{_about(survey).protection}: {band(survey, lasting)}.",
-        "sure": _sure(survey, kept_for_sure),
-        "seen": _seen(survey, lasting),
+        "band": f"{_about(survey).protection}: {_band(survey, found)}.",
+        "guess": _guess(survey, found),
+        "people": _people(survey, found),
+        "seen": _seen(survey, found),
         "clear": _said_in_clear(survey),
         "profiles": _profiles(survey, here),
         "distance": _distance(survey),
         "parts": _parts(survey, here),
-        "people": people(survey, lasting),
-        "factor": _factor(survey, kept_for_sure),
-        "rare": _rare(survey, kept_for_sure),
-        "changes": _changes(survey) if kept_for_sure else "",
+        "sure": _sure(survey),
+        "factor": _factor(survey),
+        "rare": _rare(survey),
+        "changes": _changes(survey),
         "linked": _linked(survey, here),
-        "questions": _questions(survey),
-        "lifetime": lifetime(survey) if kept_for_sure or survey.shows_changes else f"no number, as {here} may forget",
-        "storage": "" if kept_for_sure else _storage(survey, here),
+        "questions": _questions(survey, found),
+        "lifetime": lifetime(survey),
+        "storage": "" if lasting or _epochs(survey) == 1 else _storage(survey, here),
     }
     if survey.terms is not None:
         said |= {
@@ -177,26 +180,142 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
     return {name: sentence for name, sentence in said.items() if sentence}
 
 
+_FIRST = (
+    *(("band", "guess"), ("seen",), ("clear",), ("profiles",), ("distance",), ("parts",), ("often", "round")),
+    *(("device",), ("address",), ("relay",), ("collectors",)),
+)
+_WORST_CASE = (("sure", "rare"), ("factor",), ("questions",), ("changes",), ("linked",))
+
+
+def paragraphs(said: Mapping[str, str], worst_case: bool = False) -> list[str]:
+    """What respondents read, in its order; with `worst_case` also what stands one level deeper."""
+    order = (*_FIRST, *(_WORST_CASE if worst_case else ()))
+    found = (" ".join(said[name] for name in names if name in said) for names in order)
+    return [paragraph for paragraph in found if paragraph]
+
+
+def summary(survey: Survey) -> str:
+    """What all that a device may send gives away, and how well an answer is protected, in a line for reviewers."""
+    bound = "" if survey.shows_changes else " at most"
+    sent = "All that a device may send" if survey.terms is not None else "A survey for files that is answered once"
+    told = f"{sent}: {lifetime(survey)}{bound}."
+    return f"{told} {_about(survey).protection}: {band(survey)}."
+
+
 # -- how much a report tells -----------------------------------------------------------------------------
 
 
-def band(survey: Survey, lasting: bool = True) -> str:
-    """How well all that a device may send for the survey is protected; strong only if its ledger lasts."""
-    level = survey.lifetime_epsilon
-    if level is None or level > MODERATE_UP_TO or survey.budget_delta > _RARE:
-        return WEAK
-    return STRONG if level <= STRONG_UP_TO and (lasting or _epochs(survey) == 1) else MODERATE
+def band(survey: Survey) -> str:
+    """How well all that a device may send for the survey is protected, by the answer that is easiest to guess."""
+    return _band(survey, guesses(survey))
+
+
+def _band(survey: Survey, found: list[Guessed]) -> str:
+    worst = max((_band_of(one) for one in found), key=BANDS.index)
+    return MODERATE if worst == STRONG and (survey.shows_changes or survey.budget_delta > _RARE) else worst
+
+
+def _band_of(one: Guessed) -> str:
+    right = one.always.share + 1e-9
+    if right < MODERATE_FROM or right - one.before < ADDS_LITTLE:
+        return STRONG
+    return MODERATE if right < WEAK_FROM else WEAK
+
+
+def _is_known(one: Guessed, worst: str) -> bool:
+    """Whether guesses are in truth so often right, and not only at most."""
+    known = [right for right in (one.once, one.always) if right.how != AT_MOST]
+    return any(_band_of(one._replace(always=right)) == worst for right in known)
+
+
+def easiest(found: list[Guessed]) -> int:
+    """The question that is easiest to guess."""
+    return max(range(len(found)), key=lambda place: round(found[place].always.share, 9))
+
+
+def right_of_100(survey: Survey) -> int:
+    """Of 100 guesses of the answer that is easiest to guess, from all reports, how many are right."""
+    found = guesses(survey)
+    right = found[easiest(found)].always
+    if right.how == AT_MOST:
+        return math.ceil(100 * right.share - 1e-9)
+    return min(math.floor(100 * right.share + 0.5 + 1e-9), 100 if right.share > 1 - 1e-12 else 99)
+
+
+def of_100(right: Right) -> str:
+    """A share of guesses as a number of 100; a bound is rounded up.
+
+    >>> of_100(Right(0.0288)), of_100(Right(0.6899)), of_100(Right(0.6821, "at most ")), of_100(Right(0.00001))
+    ('2.9', '69', 'at most 69', 'fewer than 0.1')
+    """
+    whole = right.share > 0.0995
+    step = 1 if whole else 10
+    scaled = 100 * step * right.share
+    number = math.ceil(scaled - 1e-9) if right.how == AT_MOST else math.floor(scaled + 0.5 + 1e-9)
+    if number == 0:
+        return "fewer than 0.1"
+    if number == 100 and whole and right.share < 1 - 1e-12 and right.how != AT_MOST:
+        return "more than 99"
+    return f"{right.how}{number / step:g}"
+
+
+def _guess(survey: Survey, found: list[Guessed]) -> str:
+    """How often guesses are right, without and with the reports."""
+    epochs, more = _epochs(survey), any(one.always != one.once for one in found)
+    source = _what(survey, "one report" if more else "your report" if epochs == 1 else "all your reports")
+    stays = f" if your answer{'s stay' if len(found) > 1 else ' stays'} the same"
+    sums = survey.relation == "sum"
+    together = f"from all {epochs:,} together{'' if sums else stays}"
+    without = "it" if source == "your report" else "any" if more else "them"
+    if len(found) == 1:
+        (one,) = found
+        said = f"Somebody who {one.thinks} guesses {one.yours} right in {of_100(one.once)} of 100 cases from {source}"
+        if more:
+            said += f", in {of_100(one.always)} {together}"
+        elif survey.shows_changes:
+            said += stays
+        return f"{said}, and in {of_100(Right(one.before))} without {without}."
+    first, name = found[easiest(found)], survey.questions[easiest(found)].id
+    said = (
+        f"Somebody who thinks all answers equally likely guesses the one that is easiest to guess ({name}) right in "
+        f"{of_100(first.once)} of 100 cases from {source}{stays if survey.shows_changes else ''}, and "
+        f"{everyone(len(found), 'answers')} in {of_100(_product([one.once for one in found]))}; without {without} in "
+        f"{of_100(Right(first.before))} and {of_100(_product([Right(one.before) for one in found]))}."
+    )
+    if more:
+        every = of_100(_product([one.always for one in found]))
+        said += f" {_capital(together)} it is {of_100(first.always)} and {every}."
+    return said
+
+
+def _product(found: list[Right]) -> Right:
+    return Right(math.prod(one.share for one in found), roughest(found))
+
+
+def _people(survey: Survey, found: list[Guessed]) -> str:
+    """The picture in words."""
+    one = found[easiest(found)]
+    right, many = of_100(one.always), _epochs(survey) > 1
+    source = {"sum": "the sums of all periods" if many else "the published sums"}.get(
+        survey.relation, "all reports of one person" if many else "a report like yours"
+    )
+    are = "is" if right.endswith(" 1") or right == "1" else "are"
+    said = f"Of 100 such guesses, made from {source}, {right} {are} right."
+    return f"{said} Without {_them(survey)} {of_100(Right(one.before))} are."
 
 
 def sure(epsilon: Fraction) -> str:
-    """How sure somebody can become at most who found two cases equally likely: rounded up to a tenth of a percent.
+    """How sure somebody can become at most who found two cases equally likely: rounded up, never to certainty.
 
-    >>> sure(Fraction(1, 2)), sure(Fraction(1)), sure(Fraction(5)), sure(Fraction(8))
-    ('62.3 %', '73.2 %', '99.4 %', 'more than 99.9 %')
+    >>> sure(Fraction(1, 2)), sure(Fraction(1)), sure(Fraction(8)), sure(Fraction(70))
+    ('62.3 %', '73.2 %', '99.97 %', '100 %')
     """
-    if epsilon > _NEARLY_CERTAIN:
-        return "more than 99.9 %"
-    return f"{math.ceil(1000 / (1 + math.exp(-epsilon)) - 1e-9) / 10:.1f} %"
+    rest = 1 / (1 + math.exp(min(float(epsilon), 700.0)))
+    for digits in range(1, 10):
+        whole = math.floor(rest * 10 ** (2 + digits) + 1e-9)
+        if whole:
+            return f"{100 - whole / 10**digits:.{digits}f} %"
+    return "100 %"
 
 
 def factor(epsilon: Fraction) -> str:
@@ -215,20 +334,16 @@ def factor(epsilon: Fraction) -> str:
     return f"{math.ceil(value * step - 1e-9) / step:,.2f}".rstrip("0").rstrip(".")
 
 
-def _up_to(epsilon: Fraction) -> str:
-    return sure(epsilon) if epsilon > _NEARLY_CERTAIN else f"at most {sure(epsilon)}"
-
-
-def _sure(survey: Survey, bounded: bool) -> str:
-    said = f"{_about(survey).wavers} can become {_up_to(survey.epsilon)} sure of one of them"
+def _sure(survey: Survey) -> str:
+    wavers = _about(survey).wavers.replace("Somebody", "somebody", 1)
+    said = f"In the worst case, {wavers} can become at most {sure(survey.epsilon)} sure of one of them"
     if survey.shows_changes:
         return f"{said} from one report. For all reports together no number holds."
-    if not bounded:
-        return f"{said} from {_what(survey)}."
     if survey.lifetime_epsilon is not None and _adds_up(survey):
-        all_of_them = f"{_up_to(survey.lifetime_epsilon)} sure from all {_epochs(survey):,} together"
+        all_of_them = f"at most {sure(survey.lifetime_epsilon)} sure from all {_epochs(survey):,} together"
         return f"{said} from {_what(survey)}, and {all_of_them}."
-    return f"{said} from {'all your reports' if _epochs(survey) > 1 else _what(survey, 'your report')}."
+    source = "all your reports" if _epochs(survey) > 1 else _what(survey, "your report")
+    return f"{said} from {source}."
 
 
 def _what(survey: Survey, report: str = "one report") -> str:
@@ -269,45 +384,55 @@ def _linked(survey: Survey, here: str) -> str:
     )
 
 
-def _rare(survey: Survey, bounded: bool) -> str:
+def _rare(survey: Survey) -> str:
     """What the promise leaves out where a table has a delta: P(S | one answer) <= e^epsilon P(S | other) + delta.
 
     Of two answers with the laws p and q it is the cases of p beyond e^epsilon q, which have the probability delta at
-    most. What is left of both, min(p, e^epsilon q) and min(q, e^epsilon p), keeps every number.
+    most. What is left of both, min(p, e^epsilon q) and min(q, e^epsilon p), keeps every bound.
     """
     if not survey.delta:
         return ""
-    said = f"All numbers here leave out cases whose probability is at most 1 in {int(1 / survey.delta):,} per report"
-    if bounded and survey.lifetime_epsilon is not None and survey.draws > 1:
+    said = f"The worst case leaves out cases whose probability is at most 1 in {int(1 / survey.delta):,} per report"
+    if survey.lifetime_epsilon is not None and survey.draws > 1:
         return f"{said}, and 1 in {int(1 / survey.budget_delta):,} for all {survey.draws:,} together."
     return f"{said}."
 
 
-def _seen(survey: Survey, lasting: bool) -> str:
-    report = "Your report does" if _epochs(survey) == 1 else "Your reports do"
-    if survey.shows_changes:
-        return f"{_capital(WATCHERS)} can see when your answer changes and when an earlier one returns. {CAREFUL}"
-    about = _about(survey)
+def _seen(survey: Survey, found: list[Guessed]) -> str:
+    about, worst = _about(survey), max((_band_of(one) for one in found), key=BANDS.index)
+    which = [place for place, one in enumerate(found) if _band_of(one) == worst]
+    told = [found[place] for place in which]
+    may = "can" if all(_is_known(one, worst) for one in told) else "may be able to"
+    secret = about.secret
+    if len(found) > len(which):
+        secret = f"{secret} for {_listed([survey.questions[place].id for place in which])}"
+    who, does = _capital(WATCHERS), "Your report does" if _epochs(survey) == 1 else "Your reports do"
     if survey.relation == "sum":
-        return _seen_by_collectors(survey, lasting)
-    return {
-        STRONG: f"Nobody gets to see {about.secret}: not those who ask, not whoever runs the server, not whoever "
-        f"listens on the way.{about.beside}",
-        MODERATE: f"{report} not prove {about.secret}, but {WATCHERS} can make a good guess.{about.beside}",
-        WEAK: f"{_capital(WATCHERS)} can find out {about.secret}, or nearly so.{about.beside} {CAREFUL}",
-    }[band(survey, lasting)]
+        assert survey.terms is not None
+        hosts = _listed([host(address) for address in survey.terms.collectors])
+        each = f"{hosts} each get numbers that tell nothing by themselves. Together they could read what you chose. "
+        who, does = f"{each}Whoever sees the published sums", f"{each}The published sums do"
+    nobody = ": not those who ask, not whoever runs the server, not whoever listens on the way"
+    rare = survey.budget_delta > _RARE
+    except_for = f", except in at most 1 of {int(1 / survey.budget_delta):,} cases" if rare else ""
+    if worst == WEAK:
+        said = f"{who} {may} find out {secret}, or nearly so.{about.beside} {CAREFUL}"
+    elif worst == MODERATE:
+        guess = "whoever sees them" if survey.relation == "sum" else WATCHERS
+        said = f"{does} not prove {secret}, but {guess} {may} make a good guess.{about.beside}"
+    elif any(one.always.share - one.before >= ADDS_SOME for one in told):
+        said = f"{does} not prove {secret}, but guesses are better with {_them(survey)} than without.{about.beside}"
+    elif survey.relation == "sum":
+        said = f"{does} not tell {secret}{except_for}.{about.beside}"
+    else:
+        said = f"Nobody gets to see {secret}{except_for}{nobody}.{about.beside}"
+    if survey.shows_changes:
+        said += f" {_capital(WATCHERS)} can see when your answer changes and when an earlier one returns."
+    return said
 
 
-def _seen_by_collectors(survey: Survey, lasting: bool) -> str:
-    """Who sees what of shares: nobody by itself, and all collectors together everything."""
-    assert survey.terms is not None
-    hosts = _listed([host(address) for address in survey.terms.collectors])
-    sums = {
-        STRONG: "The published sums do not tell what you chose.",
-        MODERATE: "The published sums do not prove what you chose, but whoever sees them can make a good guess.",
-        WEAK: f"Whoever sees the published sums can find out what you chose, or nearly so. {CAREFUL}",
-    }[band(survey, lasting)]
-    return f"{hosts} each get numbers that tell nothing by themselves. Together they could read what you chose. {sums}"
+def _them(survey: Survey) -> str:
+    return "it" if _epochs(survey) == 1 and survey.relation != "sum" else "them"
 
 
 def _said_in_clear(survey: Survey) -> str:
@@ -353,7 +478,7 @@ def _distance(survey: Survey) -> str:
     said = [f"One cell side{name} is {size}. " for name, size in zip(which, sizes, strict=True) if size]
     return (
         f"{''.join(said)}Epsilon grows with the distance: of places {_FAR} cell sides apart somebody who finds both "
-        f"equally likely can become {_up_to(_FAR * survey.epsilon)} sure of one of them from one report."
+        f"equally likely can become at most {sure(_FAR * survey.epsilon)} sure of one of them from one report."
     )
 
 
@@ -382,53 +507,10 @@ def _parts(survey: Survey, here: str) -> str:
     return " ".join(said)
 
 
-def people(survey: Survey, lasting: bool = True) -> str:
-    """The picture in words: people who send another answer where a report is an answer, else guesses that are right."""
-    if len(survey) == 1 and sends_another(survey.questions[0]) is not None:
-        each = " each time" if _adds_up(survey) else ""
-        return f"{_another(survey, survey.questions[0])}{each}."
-    many = _epochs(survey) > 1
-    if survey.relation == "sum":
-        sums = "the sums of all periods" if many and lasting else _what(survey).replace("these", "the published")
-        right = right_of_100(survey, lasting)
-        return f"Of 100 guesses between {_SUMS.guesses}, made from {sums}, at most about {right} are right."
-    seen = "a report like yours" if not many else "all reports of one person" if lasting else "one report"
-    if survey.shows_changes:
-        seen = "one report"
-    right = right_of_100(survey, lasting)
-    guesses = _about(survey).guesses
-    return f"Of 100 guesses between {guesses}, made from {seen}, at most about {right} are right."
-
-
-def right_of_100(survey: Survey, lasting: bool = True) -> int:
-    """Of 100 guesses between two equally likely cases, how many are right on average at most."""
-    level = survey.lifetime_epsilon if lasting and survey.lifetime_epsilon is not None else survey.epsilon
-    return math.floor(100 / (1 + math.exp(-level)) + 0.5)
-
-
-def sends_another(question: Question) -> float | None:
-    """Of 100 people with the same answer, how many send another one on average; None where a report is no answer."""
-    another = question.protocol.another
-    return None if another is None else float(100 * another)
-
-
-def _another(survey: Survey, question: Question) -> str:
-    """What is kept of a first answer may be used for a later one: then this is about answers that stay the same."""
-    share = sends_another(question)
-    assert share is not None
-    count = math.floor(share + 0.5)
-    some = f"about {count} {'sends' if count == 1 else 'send'}" if count else "fewer than 1 sends"
-    kept = _epochs(survey) > 1 and survey.terms is not None and survey.terms.longitudinal.keeps
-    who = "who give the same answer every time" if kept else "who answer like you"
-    return f"Of 100 people {who}, {some} another answer"
-
-
-def _factor(survey: Survey, bounded: bool) -> str:
+def _factor(survey: Survey) -> str:
     said = f"{_about(survey).odds} change by at most a factor of {factor(survey.epsilon)}"
     if survey.shows_changes:
         return f"{said} from one report; for all reports together no factor holds."
-    if not bounded:
-        return f"{said} from {_what(survey)}."
     if survey.lifetime_epsilon is not None and _is_two_stage(survey):
         return f"{said} from one report, and {factor(survey.lifetime_epsilon)} in all, however often you take part."
     if survey.lifetime_epsilon is not None and _adds_up(survey):
@@ -436,17 +518,16 @@ def _factor(survey: Survey, bounded: bool) -> str:
     return f"{said}{' in all, however often you take part' if _epochs(survey) > 1 else ''}."
 
 
-def _questions(survey: Survey) -> str:
+def _questions(survey: Survey, found: list[Guessed]) -> str:
     """One question after the other, where there are several."""
     if len(survey) == 1:
         return ""
     said = []
-    for question in survey:
-        share = sends_another(question)
-        more = "" if share is None else f" ({_another(survey, question).lower()})"
-        said.append(f"{question.id} {factor(question.protocol.epsilon)}{more}")
-    of_what = "" if survey.relation == "sum" else " of one report"
-    return f"Question by question the factors{of_what} are: {', '.join(said)}. Together they multiply."
+    for question, one in zip(survey, found, strict=True):
+        right = f"{of_100(one.once)} of 100" + (f", in all {of_100(one.always)}" if one.always != one.once else "")
+        odds = factor(question.protocol.epsilon)
+        said.append(f"{question.id} {right}, without a report {of_100(Right(one.before))} (factor {odds})")
+    return f"Right guesses, question by question: {'; '.join(said)}. The factors of all questions multiply."
 
 
 def lifetime(survey: Survey) -> str:
@@ -593,8 +674,8 @@ def _round(survey: Survey, here: str, lasting: bool) -> str:
 def _storage(survey: Survey, here: str) -> str:
     return (
         f"{_capital(here)} has not promised to keep the data of this site. If it deletes them, it forgets what was "
-        f"sent and begins anew, with up to {_epochs(survey):,} more reports. So no number is promised for all reports "
-        "together."
+        f"sent and begins anew, with up to {_epochs(survey):,} more reports. What is said here about all reports "
+        "together is about those that it remembers."
     )
 
 
