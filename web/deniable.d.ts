@@ -340,8 +340,6 @@ export function surveyChanges(before: Survey, after: Survey): Change[];
 export interface Submission {
     readonly survey: string;
     readonly epoch: number;
-    /** Milliseconds since 1970, by this device's clock; never sent. */
-    readonly time: number;
     /** What was debited for it: exact fractions. */
     readonly epsilon: string;
     readonly delta: string;

@@ -2753,7 +2753,11 @@ const LEDGER_VERSION = 1;
 function readLedger(stored) {
   if (stored === undefined) return { version: LEDGER_VERSION, optedOut: false, groups: new Map(), surveys: new Map() };
   const { version, groups, surveys } = stored ?? {};
-  if (version === LEDGER_VERSION && groups instanceof Map && surveys instanceof Map) return stored;
+  if (version === LEDGER_VERSION && groups instanceof Map && surveys instanceof Map) {
+    // Earlier versions kept the moment of each answer: only its period stays.
+    for (const { submissions } of surveys.values()) for (const one of submissions) delete one.time;
+    return stored;
+  }
   return refuse("storage", "this browser's ledger cannot be read, so nothing is answered: what was spent is unknown");
 }
 
@@ -3083,7 +3087,6 @@ export class Client {
   /** Debit and submission, or a refusal; caps come first, so that a refusal says nothing about the answers. */
   #submit(ledger, survey, values, epoch) {
     const { epochs, longitudinal, budget, owner, retention } = survey.terms;
-    const time = this.#options.now();
     const own = ledger.surveys.get(this.#pinned) ?? { memos: new Map(), submissions: [] };
     const earlier = own.submissions.find((submission) => submission.epoch === epoch);
     if (earlier) return { ...earlier, fresh: false };
@@ -3128,7 +3131,7 @@ export class Client {
     // Until then a service that keeps reports may be asked to delete this one, by its id.
     const idUntil = retention === "reports" ? epochs.origin + (epoch + epochs.late + 1) * epochs.seconds : 0;
     const state = { state: "queued", reason: "", repeats: true };
-    const made = { id: hex(submission), epoch, time, ...cost, ...state, idUntil, bytes };
+    const made = { id: hex(submission), epoch, ...cost, ...state, idUntil, bytes };
     own.submissions.push(made);
     if (survey.terms.campaign) own.campaign = { first: campaignOf(survey), round: survey.terms.campaign.round };
     ledger.surveys.set(this.#pinned, own);
@@ -3329,7 +3332,7 @@ export class Client {
       leave(ledger);
       const withdrawn = { state: "withdrawn", reason: "", repeats: false, idUntil: 0 };
       for (const own of ledger.surveys.values()) {
-        const kept = ({ epoch, time, epsilon, delta }) => ({ epoch, time, epsilon, delta, ...withdrawn });
+        const kept = ({ epoch, epsilon, delta }) => ({ epoch, epsilon, delta, ...withdrawn });
         own.submissions = own.submissions.map(kept);
       }
     });

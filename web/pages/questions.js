@@ -3,8 +3,10 @@
 import { combobox } from "./combobox.js";
 import { h, newId, svg } from "./dom.js";
 import { count, label, quantity } from "./format.js";
+import { readNumber, separatorOf, writeNumber } from "./numbers.js";
 
 const FEW = 12;
+const separator = () => separatorOf(document.documentElement.lang);
 export const UNANSWERED = "Please answer: leaving a question out would tell something, too.";
 
 /** One control per kind of domain. Each gives { content, input, value, problem?, focus? }. */
@@ -117,51 +119,70 @@ function categoryField(domain, name, { text, error, changed }) {
   return { content, input: inputs, value };
 }
 
-/** A field for a number, its label and its help; what a browser does not take for a number it reports as empty. */
+/**
+ * A field for a number, its label and its help. It is a text field: the browser's own for numbers takes the decimals of one
+ * language only and drops the rest without a word. `value` is undefined while nothing is written, and NaN for what is no number.
+ */
 function numeric(name, words, { text, error }, attributes) {
   const id = newId("number");
-  const input = h("input", { id, name, type: "number", "aria-describedby": `${id}-help ${error.id}`, ...attributes });
+  const input = h("input", { id, name, type: "text", class: "number", autocomplete: "off", "aria-describedby": `${id}-help ${error.id}`, ...attributes });
   const content = [h("label", { for: id, class: "hidden" }, text), h("p", { class: "note", id: `${id}-help` }, words)];
-  const value = () => (input.value.trim() === "" ? undefined : Number(input.value));
-  return { content, input, value };
+  return { content, input, value: () => readNumber(input.value, separator()) };
+}
+
+/** What is wrong with a number that was written, or null; one with the separator of another language is told how to write it. */
+function misread(input) {
+  if (!Number.isNaN(readNumber(input.value, separator()))) return null;
+  return `Please write a number with digits only${/\d/.test(input.value) ? `, and with “${separator()}” before decimals, such as ${writeNumber(38.5, separator())}` : ""}.`;
 }
 
 function wholeField({ low, high }, name, around) {
   const words = `whole number from ${count(low)} to ${count(high)}.`;
-  const kind = { min: low, max: high, step: 1, inputmode: low < 0 ? "text" : "numeric", oninput: around.changed };
+  const kind = { inputmode: low < 0 ? "text" : "numeric", oninput: around.changed };
   const { content, input, value } = numeric(name, `A ${words}`, around, kind);
-  const usable = () => !input.validity.badInput && (value() === undefined || (Number.isInteger(value()) && value() >= low && value() <= high));
+  const usable = () => value() === undefined || (Number.isInteger(value()) && value() >= low && value() <= high);
   return { content: [content, input], input, value, problem: () => (usable() ? null : `Please write a ${words}`) };
+}
+
+/** What a number outside of its range is counted as, said while it is typed: nothing is changed without a word. */
+function countedAs({ low, high, unit }) {
+  const element = h("p", { class: "note counted", role: "status" });
+  const show = (number) => {
+    const near = Math.min(Math.max(number, low), high);
+    element.textContent = Number.isFinite(number) && near !== number ? `This is counted as ${quantity(near, unit)}, the nearest end of the range.` : "";
+  };
+  return { element, show };
 }
 
 /** A number, written or moved to. The field holds the answer; the slider follows it and writes into it. */
 function sliderField({ low, high, unit }, name, around) {
   const { text, changed } = around;
-  const words = `A number from ${quantity(low)} to ${quantity(high, unit)}. One outside is taken as the nearest end.`;
+  const words = `A number from ${quantity(low)} to ${quantity(high, unit)}.`;
+  const counted = countedAs({ low, high, unit });
   const typed = () => {
     show();
     changed();
   };
-  const kind = { step: "any", inputmode: low < 0 ? "text" : "decimal", oninput: typed };
+  const kind = { inputmode: low < 0 ? "text" : "decimal", oninput: typed };
   const { content, input, value } = numeric(name, words, around, kind);
   const step = 10 ** Math.floor(Math.log10((high - low) / 100)); // 100 to 1000 places
   const moved = () => {
-    input.value = slider.value;
+    input.value = writeNumber(slider.value, separator());
     typed();
   };
   const slider = h("input", { type: "range", min: low, max: high, step, "aria-label": `${text} (slider)`, oninput: moved });
   slider.value = (low + high) / 2;
   function show() {
     const number = value();
-    slider.classList.toggle("idle", number === undefined);
-    if (number !== undefined) slider.value = number;
-    const here = number === undefined ? "no answer yet" : quantity(Math.min(Math.max(number, low), high), unit);
-    slider.setAttribute("aria-valuetext", here);
+    const known = Number.isFinite(number);
+    slider.classList.toggle("idle", !known);
+    if (known) slider.value = number;
+    slider.setAttribute("aria-valuetext", known ? quantity(Math.min(Math.max(number, low), high), unit) : "no answer yet");
+    counted.show(number);
   }
   show();
-  const problem = () => (input.validity.badInput ? "Please write a number." : null);
   const row = h("div", { class: "row" }, input, unit ? h("span", {}, unit) : null);
-  return { content: [content, row, slider], input, value, problem };
+  return { content: [content, row, counted.element, slider], input, value, problem: () => misread(input) };
 }
 
 function textField(_domain, name, { text, error, changed }) {
@@ -174,21 +195,36 @@ function textField(_domain, name, { text, error, changed }) {
   return { content: [h("label", { for: id, class: "hidden" }, text), help, input], input, value: () => input.value.trim() || undefined };
 }
 
-/** A box to tick for each item, or of many a search that adds one after the other. No item at all is an answer, too. */
+/** A box that says "none": an answer of its own, so that a question that nobody touched is not sent. */
+function noneBox(name, clear, changed) {
+  const box = h("input", { type: "checkbox", name: `${name}-none`, onchange: () => (box.checked && clear(), changed()) });
+  return { box, element: h("label", { class: "choice none" }, box, "None of them") };
+}
+
+/** A box to tick for each item, or of many a search that adds one after the other; and one for none of them. */
 function setField({ items, most }, name, { text, error, changed }) {
   const limit = most < items.size ? ` If you choose more than ${most}, ${most} of them are drawn by chance for the report.` : "";
-  const note = h("p", { class: "note" }, `Choose as many as you like; none is an answer, too.${limit}`);
+  const note = h("p", { class: "note" }, `Choose as many as you like, or none of them.${limit}`);
   const labels = Array.from({ length: items.size }, (_, i) => label(items.label(i)));
-  if (items.size > FEW_BOXES) return manyItems(items, labels, note, { text, error, changed });
-  const inputs = labels.map((_, i) => h("input", { type: "checkbox", name, value: i, onchange: changed }));
-  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], one))];
-  return { content, input: inputs, value: () => inputs.flatMap((input, i) => (input.checked ? [items.label(i)] : [])) };
+  if (items.size > FEW_BOXES) return manyItems(items, labels, note, name, { text, error, changed });
+  const ticked = () => {
+    none.box.checked = false;
+    changed();
+  };
+  const inputs = labels.map((_, i) => h("input", { type: "checkbox", name, value: i, onchange: ticked }));
+  const none = noneBox(name, () => inputs.forEach((input) => (input.checked = false)), changed);
+  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], one)), none.element];
+  const value = () => {
+    const chosen = inputs.flatMap((input, i) => (input.checked ? [items.label(i)] : []));
+    return chosen.length || none.box.checked ? chosen : undefined;
+  };
+  return { content, input: [...inputs, none.box], value };
 }
 
 const FEW_BOXES = 40;
 
 /** Items found by a search, each with a button to take it away again. */
-function manyItems(items, labels, note, { text, error, changed }) {
+function manyItems(items, labels, note, name, { text, error, changed }) {
   const id = newId("search");
   const chosen = new Set();
   const list = h("ul", { class: "chosen" });
@@ -204,40 +240,56 @@ function manyItems(items, labels, note, { text, error, changed }) {
       }),
     );
   };
+  const none = noneBox(name, () => (chosen.clear(), show()), changed);
   const box = combobox(labels, { id, describedBy: `${id}-help ${error.id}` });
   const add = () => {
     if (box.value() === null) return;
     chosen.add(box.value());
+    none.box.checked = false;
     show();
     changed();
   };
   const help = h("p", { class: "note", id: `${id}-help` }, `${count(labels.length)} items: type a part of one, then add it.`);
   const row = h("div", { class: "row" }, box.element, h("button", { type: "button", class: "second", onclick: add }, "Add"));
-  const content = [note, h("label", { for: id, class: "hidden" }, text), help, row, list];
-  return { content, input: box.input, value: () => [...chosen].sort((a, b) => a - b).map((at) => items.label(at)) };
+  const content = [note, h("label", { for: id, class: "hidden" }, text), help, row, list, none.element];
+  const value = () => (chosen.size || none.box.checked ? [...chosen].sort((a, b) => a - b).map((at) => items.label(at)) : undefined);
+  return { content, input: box.input, value };
 }
 
-/** A box to tick for each key, and a field for its number. */
+/** A box to tick for each key, and a field for its number; and a box for none of them. */
 function keyField({ items, most, numbers }, name, { changed }) {
   const { low, high, unit } = numbers;
   const limit = most < items.size ? ` If you choose more than ${most}, ${most} of them are drawn by chance for the report.` : "";
-  const note = h("p", { class: "note" }, `Choose those that you have, and write a number from ${quantity(low)} to ${quantity(high, unit)} beside each. None is an answer, too.${limit}`);
+  const note = h("p", { class: "note" }, `Choose those that you have, and write a number from ${quantity(low)} to ${quantity(high, unit)} beside each; or choose none of them.${limit}`);
   const rows = Array.from({ length: items.size }, (_, i) => {
     const words = label(items.label(i));
+    const counted = countedAs(numbers);
     const edited = () => {
       field.disabled = !box.checked;
+      if (box.checked) none.box.checked = false;
+      counted.show(box.checked ? number() : undefined);
       changed();
     };
     const box = h("input", { type: "checkbox", name, value: i, onchange: edited });
-    const field = h("input", { type: "number", step: "any", min: low, max: high, disabled: true, "aria-label": `${words}: a number${unit && ` in ${unit}`}`, oninput: changed });
-    return { box, field, element: h("div", { class: "row key" }, h("label", { class: "choice" }, box, words), field, unit ? h("span", {}, unit) : null), key: items.label(i) };
+    const field = h("input", { type: "text", class: "number", autocomplete: "off", inputmode: low < 0 ? "text" : "decimal", disabled: true, "aria-label": `${words}: a number${unit && ` in ${unit}`}`, oninput: edited });
+    const number = () => readNumber(field.value, separator());
+    const row = h("div", { class: "row key" }, h("label", { class: "choice" }, box, words), field, unit ? h("span", {}, unit) : null, counted.element);
+    return { box, field, number, edited, element: row, key: items.label(i) };
   });
+  const untick = ({ box, edited }) => {
+    box.checked = false;
+    edited();
+  };
+  const none = noneBox(name, () => ticked().forEach(untick), changed);
   const ticked = () => rows.filter(({ box }) => box.checked);
-  const written = ({ field }) => field.value.trim() !== "" && !field.validity.badInput;
-  const value = () => Object.fromEntries(ticked().map(({ key, field }) => [String(key), Number(field.value)]));
-  const problem = () => (ticked().every(written) ? null : "Please write a number beside each that you chose.");
-  const focus = () => (ticked().find((row) => !written(row))?.field ?? rows[0].box).focus();
-  return { content: [note, rows.map(({ element }) => element)], input: rows.map(({ box }) => box), value, problem, focus };
+  const isWritten = ({ number }) => Number.isFinite(number());
+  const value = () => (ticked().length || none.box.checked ? Object.fromEntries(ticked().map(({ key, number }) => [String(key), number()])) : undefined);
+  const problem = () => {
+    const wrong = ticked().find((row) => !isWritten(row));
+    return wrong ? (misread(wrong.field) ?? "Please write a number beside each that you chose.") : null;
+  };
+  const focus = () => (ticked().find((row) => !isWritten(row))?.field ?? rows[0].box).focus();
+  return { content: [note, rows.map(({ element }) => element), none.element], input: [...rows.map(({ box }) => box), none.box], value, problem, focus };
 }
 
 /** One field per column. All are asked for and checked. A stratum stands in all questions, and is asked for once. */

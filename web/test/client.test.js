@@ -57,6 +57,31 @@ test("one submission an epoch: the second answer gives the receipt of the first"
   assert.equal(server.bodies.length, 2);
 });
 
+test("of when an answer was given only its period stays", async () => {
+  const moments = [];
+  for (const hours of [1, 17.123456]) {
+    const { client, store, time } = await device();
+    time.now += hours * 3600;
+    await client.answer({ smoke: "yes" });
+    const { surveys } = await store.snapshot();
+    const [{ submissions }] = surveys.values();
+    moments.push(submissions.map(({ id: _, bytes: __, ...rest }) => rest));
+  }
+  assert.deepEqual(moments[0], moments[1]);
+  assert.deepEqual(Object.keys(moments[0][0]).sort(), ["delta", "epoch", "epsilon", "idUntil", "reason", "repeats", "state"]);
+});
+
+test("moments that an earlier version kept are deleted", async () => {
+  const { client, store, again } = await device();
+  await client.answer({ smoke: "yes" });
+  await store.update((kept) => {
+    for (const { submissions } of kept.surveys.values()) for (const one of submissions) one.time = 1793491200123;
+    return kept;
+  });
+  await again().optOut();
+  assert.ok(![...store.snapshot().surveys.values()].some(({ submissions }) => submissions.some((one) => "time" in one)));
+});
+
 test("answers at the same moment are one submission", async () => {
   const { client, again, server } = await device();
   const receipts = await Promise.all([client, again(), again()].map((tab) => tab.answer({ smoke: "yes" })));

@@ -6,6 +6,7 @@ import { KINDS, Survey, canonicalBytes, fingerprint, loadProtocol } from "../den
 import { DECODERS, decode, marks, whose } from "../pages/decode.js";
 import { answerText, measured, quantity } from "../pages/format.js";
 import { promises } from "../pages/promises.js";
+import { readNumber, separatorOf, writeNumber } from "../pages/numbers.js";
 import { FIELDS } from "../pages/questions.js";
 import { Recorder } from "../pages/rehearsal.js";
 import { STORIES, deniable, steps } from "../pages/story.js";
@@ -176,6 +177,17 @@ test("a survey with a delta says so, and is weak unless that is rarer than one i
   const often = await promised([["49", "50", "1"], ["50", "50", "0"]], "3/200");
   assert.deepEqual([often.band, often.rare], ["Protection: moderate.", "The worst case leaves out cases whose probability is at most 1 in 66 per report."]);
   assert.equal((await promised([["2", "1", "1"], ["1", "2", "1"]])).rare, undefined);
+});
+
+test("a typed number is read in the language of the page, or not at all", () => {
+  assert.deepEqual(["en", "de", "", "pt-BR"].map(separatorOf), [".", ",", ".", ","]);
+  const read = (separator) => (text) => readNumber(text, separator);
+  assert.deepEqual(["38.5", " 40 ", "-3", "−0.5", ".5", "7."].map(read(".")), [38.5, 40, -3, -0.5, 0.5, 7]);
+  assert.deepEqual(["38,5", "1,000", "1e3", "12 000", "--", "٣", "Infinity", "0x10", "1.2.3", "."].map(read(".")), new Array(10).fill(NaN));
+  assert.deepEqual(["38,5", "-3", ",5"].map(read(",")), [38.5, -3, 0.5]);
+  assert.deepEqual(["38.5", "1.000,5"].map(read(",")), [NaN, NaN]);
+  assert.equal(readNumber("  "), undefined);
+  assert.equal(readNumber(writeNumber(38.5, ","), ","), 38.5);
 });
 
 test("both languages tell the same steps", () => {

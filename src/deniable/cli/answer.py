@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
@@ -23,8 +24,8 @@ from deniable.collect.client import Client, OptedOut, Receipt, Submission, TookP
 from deniable.collect.client.records import OPTED_OUT, check_id, encoded, from_text, listed, preview
 from deniable.collect.sealing import POINT_BYTES, TAG_BYTES
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES, shares_of, unshared
-from deniable.domains import Domain
-from deniable.errors import DeniableError, LabelError, SpecError
+from deniable.domains import Domain, Interval, KeyNumbers
+from deniable.errors import DeniableError, DomainError, LabelError, SpecError
 from deniable.exact import epsilon_text
 from deniable.protocols import PureProtocol
 from deniable.specs import is_fingerprint
@@ -38,6 +39,7 @@ app = new_app()
 
 NOT_SENT, WAITING = 1, 75  # 75 is "try again later" to mailers and schedulers
 
+_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _MOST_FORMS = 16
 
 
@@ -341,6 +343,7 @@ def _prompted(asked: str, domain: Domain, read: Callable[[str], Any], no_echo: b
 
 def _read_part(question: Question, part: Domain, entry: str) -> Any:
     value = from_text(part, entry)
+    _check_numbers(question, part, value)
     encoded(question, value, typed=True, part=part)  # or it is refused
     return value
 
@@ -348,8 +351,32 @@ def _read_part(question: Question, part: Domain, entry: str) -> Any:
 def _read(question: Question, entry: Any) -> Any:
     """Read an answer. Errors do not repeat it, because standard error may end in a log."""
     value = from_text(question.protocol.domain, entry) if isinstance(entry, str) else entry
+    _check_numbers(question, question.protocol.domain, value)
     encoded(question, value, typed=isinstance(entry, str))  # or it is refused
     return value
+
+
+def _check_numbers(question: Question, domain: Domain, value: Any) -> None:
+    """Refuse numbers that a domain would clip, and those with a comma: nobody's answer is changed without a word."""
+    for interval, number in _numbers(domain, value):
+        if isinstance(number, str) and _COMMA.fullmatch(number):
+            raise DomainError(f"question {question.id!r}: write decimals with a point, such as 38.5")
+        if isinstance(number, int | float) and not interval.low <= number <= interval.high and math.isfinite(number):
+            raise DomainError(
+                f"question {question.id!r} asks for {interval}: for a number outside give the nearest end"
+            )
+
+
+def _numbers(domain: Domain, value: Any) -> Iterator[tuple[Interval, Any]]:
+    """The numbers in an answer, each with the interval that it is for."""
+    if isinstance(domain, Interval):
+        yield domain, value
+    elif isinstance(value, Mapping):
+        inside = domain.interval if isinstance(domain, KeyNumbers) else None
+        for name, one in value.items():
+            part = domain.parts.get(name, inside)
+            if part is not None:
+                yield from _numbers(part, one)
 
 
 # -- what a person is shown: the promise, the law, the bytes, and what became of them ------------------

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from deniable.cli import app
 from deniable.cli.answer import _ask
 from deniable.collect.client import Ledger, OptOuts
-from deniable.domains import Strings
+from deniable.domains import Interval, Strings
 from deniable.errors import DomainError
-from deniable.protocols import GRR, Attributes, FrequencyProtocol, registered
+from deniable.protocols import GRR, Attributes, FrequencyProtocol, KeyValue, OneBitMean, registered
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
@@ -279,6 +279,31 @@ def test_a_rehearsal_needs_no_answers(run, server, tmp_path, survey):
     example = run("answer", server.url, survey.fingerprint, "--dry-run", "--json").json["example"]
     assert len(bytes.fromhex(example)) == 24 + survey.report_bytes
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_is_not_changed_without_a_word(run, server, tmp_path):
+    """38,5 is neither 385 nor 38.5, and what lies outside of the range is not clipped before it is sent."""
+    week, stars = Interval(0, 100, unit="hours"), Interval(1, 5, unit="stars")
+    parts = Attributes.of({"week": OneBitMean(week, 1), "bread": GRR(["rye", "pita"], 1)})
+    asked = {"week": OneBitMean(week, 1), "apps": KeyValue(["mail", "maps"], stars, 1, at_most=2), "both": parts}
+    survey = Survey("numbers", [Question(id, "How much?", protocol) for id, protocol in asked.items()], terms())
+    server.publish(survey)
+    given = {"week": 38.5, "apps": {"mail": 4}, "both": {"week": 100, "bread": "rye"}}
+    wrong = {
+        "week": ["38,5", "385", 385, -1],
+        "apps": ["mail:9", "mail:4,5", {"mail": 0}],
+        "both": [{"week": 101, "bread": "rye"}],
+    }
+    for id, entries in wrong.items():
+        for entry in entries:
+            answers = json.dumps(given | {id: entry})
+            err = run("answer", server.url, survey.fingerprint, "--answers", "-", stdin=answers, code=2).err
+            assert f"question '{id}'" in err
+            assert "write decimals with a point, such as 38.5" in err or "give the nearest end" in err
+            assert "385" not in err
+    assert server.posts == []
+    run("answer", server.url, survey.fingerprint, "--answers", "-", stdin=json.dumps(given))
+    assert len(server.posts) == 1
 
 
 def test_some_answers_of_a_rehearsal(run, address):

@@ -105,7 +105,7 @@ def canned(service: Service, profile: Any, open_tab: Open) -> Callable[..., tupl
 def test_a_number_is_typed_or_moved_to_and_both_say_the_same(canned: Any) -> None:
     tab, _ = canned(week=WINDOW)
     number, slider = tab.get_by_label("What is your week?", exact=True), tab.get_by_label("What is your week? (slider)")
-    help_text = "A number from 0 to 100.5\u00a0hours. One outside is taken as the nearest end."
+    help_text = "A number from 0 to 100.5\u00a0hours."
     assert tab.locator(f"#{number.get_attribute('aria-describedby').split()[0]}").inner_text() == help_text
     expect(slider).to_have_attribute("aria-valuetext", "no answer yet")
     expect(number).to_have_value("")
@@ -127,18 +127,51 @@ def test_a_slider_that_nobody_moved_is_no_answer(canned: Any, log: Log) -> None:
     tab, survey = canned(week=WINDOW)
     tab.click(SEND)
     expect(tab.locator("fieldset.invalid .error")).to_contain_text("Please answer")
-    number = tab.locator("input[type=number]")
+    number = tab.locator("input.number")
     expect(number).to_be_focused()
     expect(number).to_have_attribute("aria-invalid", "true")
-    number.press_sequentially("--")  # no number to the browser, which reports it as empty
+    number.press_sequentially("--")
     tab.click(SEND)
-    expect(tab.locator("fieldset.invalid .error")).to_have_text("Please write a number.")
+    expect(tab.locator("fieldset.invalid .error")).to_have_text("Please write a number with digits only.")
     assert survey.bodies == []
 
 
-def test_a_number_beyond_an_end_is_taken_and_nothing_tells(canned: Any) -> None:
+def test_decimals_are_those_of_the_language_and_others_are_refused(canned: Any) -> None:
+    """38,5 is 38.5 in German. In English it is neither that nor 385, and nothing is sent before it is put right."""
     tab, survey = canned(week=WINDOW)
-    tab.locator("input[type=number]").fill("100000")
+    number, slider = tab.locator("input.number"), tab.locator("input[type=range]")
+    number.press_sequentially("38,5")
+    expect(number).to_have_value("38,5")
+    expect(slider).to_have_attribute("aria-valuetext", "no answer yet")
+    tab.click(SEND)
+    expect(tab.locator("fieldset.invalid .error")).to_have_text(
+        "Please write a number with digits only, and with “.” before decimals, such as 38.5."
+    )
+    assert survey.bodies == []
+    tab.evaluate("document.documentElement.lang = 'de'")
+    number.press_sequentially("0")
+    expect(slider).to_have_attribute("aria-valuetext", "38.5\u00a0hours")
+    number.fill("38.5")
+    tab.click(SEND)
+    expect(tab.locator("fieldset.invalid .error")).to_contain_text("such as 38,5.")
+    assert survey.bodies == []
+    slider.focus()
+    tab.keyboard.press("ArrowLeft")
+    number.fill("38,5")
+    tab.click("text=See what would leave")
+    expect(tab.locator("section[aria-label='Life of a report']")).to_contain_text("in this browser: 38.5 hours")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert len(survey.bodies) == 1
+
+
+def test_a_number_beyond_an_end_is_taken_as_the_page_says(canned: Any) -> None:
+    tab, survey = canned(week=WINDOW)
+    counted = tab.locator(".counted")
+    tab.locator("input.number").fill("100")
+    expect(counted).to_be_empty()
+    tab.locator("input.number").fill("100000")
+    expect(counted).to_have_text("This is counted as 100.5\u00a0hours, the nearest end of the range.")
     tab.click("text=See what would leave")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("Your answer, which stays in this browser: 100000 hours")
@@ -689,7 +722,7 @@ def test_a_profile_mechanism_from_a_browser_to_the_dashboard(service: Service, o
     tab = open_tab(service.survey_page(survey))
     tab.wait_for_selector("form")
     promised = tab.locator("section.promise").inner_text().replace("\u00a0", " ")
-    for name in ("band", "sure", "seen", "profiles"):
+    for name in ("band", "guess", "seen", "profiles"):
         assert promises(survey, "this browser")[name] in promised
     assert "whatever else is known about you" not in promised
     asked = tab.locator("form").inner_text()
@@ -729,7 +762,7 @@ def set_questions(epsilon: int = 4) -> list[Question]:
 def test_boxes_are_ticked_and_keys_get_numbers(canned: Any) -> None:
     tab, survey = canned(**{question.id: question.protocol.spec() for question in set_questions(1)})
     apps, stars = tab.locator("[data-question=apps]"), tab.locator("[data-question=stars]")
-    assert apps.locator("label.choice").all_inner_texts() == APPS
+    assert apps.locator("label.choice").all_inner_texts() == [*APPS, "None of them"]
     expect(apps).to_contain_text("If you choose more than 3, 3 of them are drawn by chance for the report.")
     for name in ("mail", "music", "notes", "news"):
         apps.get_by_label(name, exact=True).check()
@@ -738,6 +771,12 @@ def test_boxes_are_ticked_and_keys_get_numbers(canned: Any) -> None:
     stars.get_by_label("maps", exact=True).check()
     tab.click(SEND)
     expect(stars.locator(".error")).to_have_text("Please write a number beside each that you chose.")
+    assert survey.bodies == []
+    number.fill("4,5")
+    tab.click(SEND)
+    expect(stars.locator(".error")).to_contain_text("with “.” before decimals")
+    number.fill("7")
+    expect(stars).to_contain_text("This is counted as 5\u00a0stars, the nearest end of the range.")
     assert survey.bodies == []
     number.fill("4.5")
     tab.click("text=See what would leave")
@@ -753,9 +792,24 @@ def test_boxes_are_ticked_and_keys_get_numbers(canned: Any) -> None:
     assert len(body) == 24 + sum(protocol.report_bytes for protocol in protocols)
 
 
-def test_nothing_ticked_is_an_answer(canned: Any) -> None:
-    tab, survey = canned(apps=set_questions(1)[0].protocol.spec())
-    expect(tab.locator("[data-question=apps]")).to_contain_text("none is an answer, too")
+def test_boxes_that_nobody_touched_are_not_sent(canned: Any) -> None:
+    """None of them is an answer, which a box of its own gives."""
+    tab, survey = canned(**{question.id: question.protocol.spec() for question in set_questions(1)})
+    apps, stars = tab.locator("[data-question=apps]"), tab.locator("[data-question=stars]")
+    tab.click(SEND)
+    for question in (apps, stars):
+        expect(question.locator(".error")).to_contain_text("Please answer")
+    assert survey.bodies == []
+    apps.get_by_label("mail", exact=True).check()
+    apps.get_by_label("None of them").check()
+    expect(apps.get_by_label("mail", exact=True)).not_to_be_checked()
+    stars.get_by_label("None of them").check()
+    stars.get_by_label("maps", exact=True).check()
+    expect(stars.get_by_label("None of them")).not_to_be_checked()
+    stars.get_by_label("maps", exact=True).uncheck()
+    tab.click(SEND)
+    expect(stars.locator(".error")).to_contain_text("Please answer")
+    stars.get_by_label("None of them").check()
     tab.click(SEND)
     tab.wait_for_selector(COUNTED)
     assert len(survey.bodies) == 1

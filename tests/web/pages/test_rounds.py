@@ -46,7 +46,7 @@ def close(service: Service, survey: Survey) -> None:
 
 
 def answer(tab: Any, hours: str) -> None:
-    tab.locator("form input[type=number], form input[inputmode=decimal]").first.fill(hours)
+    tab.locator("form input.number").first.fill(hours)
     tab.click(SEND)
 
 

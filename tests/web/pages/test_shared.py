@@ -23,7 +23,7 @@ def test_a_browser_sends_each_collector_its_part(two: Any, open_tab: Callable[[s
     for name in ("collectors", "seen", "band", "sure", "device", "kept"):
         assert promises(survey, "this browser", lasting=False)[name] in shown, name
     tab.get_by_label("no", exact=True).check()
-    tab.locator("form input[type=number]").fill("7")
+    tab.locator("form input.number").fill("7")
     tab.click("form >> text=Randomize and send")
     tab.wait_for_selector("text=all collectors have taken their parts")
     sent = [(address, body) for address, body in posted if body]
