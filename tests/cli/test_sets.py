@@ -40,6 +40,10 @@ def test_sets_from_a_file_to_shares_pairs_and_means(folder, run):
     assert "mail & maps" in told
     assert "2 or more" in told
     assert "lift" in told
+    assert "share, of reported items" in told
+    assert "of a larger set 2 were drawn" in " ".join(told.split())
+    table = run("estimate", "survey.json", "tally.json", "--csv").out.splitlines()
+    assert all("of reported items" in line for line in table if line.startswith("apps,m"))
     found = json.loads(run("estimate", "survey.json", "tally.json", "--json").out)
     apps, share, mean = found["questions"]
     assert [apps["kind"], share["kind"], mean["kind"]] == ["items", "shares", "means"]

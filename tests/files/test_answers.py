@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.domains import Categories, Integers
+from deniable.domains import Categories, Integers, Sets
 from deniable.errors import DeniableError, DomainError, LabelError, ReportError
 from deniable.files import answers as reading
 from deniable.files import privatize_file, read_batches, tally_files
 from deniable.files.spark import check_names, privatize_frame, tally_frame, write_frame
-from deniable.protocols import GRR, OUE, Reports
+from deniable.protocols import GRR, OUE, ItemSets, Reports
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from tests.files.files import COLUMNS, SURVEY, answers, write_csv, write_parquet
@@ -377,3 +377,16 @@ def test_a_frame_without_a_column_is_refused_in_a_sentence() -> None:
             work(frame, part)
     with pytest.raises(LabelError, match="no column 'name'; it has 'smoke', 'age'"):
         privatize_frame(SimpleNamespace(columns=["smoke", "age"]), part, keep=["name"])
+
+
+def test_a_column_of_sets_keeps_its_empty_rows(tmp_path: Path, out: Path) -> None:
+    """In a file of one column a blank line is a set without items; with two columns it is no row."""
+    sets = ItemSets(Sets(["mail", "maps"], at_most=2), 4)
+    source = tmp_path / "apps.csv"
+    source.write_text("apps\nmail\n\nmail; maps\n\n\nmaps\n", encoding="utf-8")
+    assert privatize_file(sets, source, out, {"report": "apps"}) == 6
+    assert tally_files(sets, [out]).n == 6
+    source.write_text("apps,more\nmail,1\n\nmaps,2\n", encoding="utf-8")
+    assert privatize_file(sets, source, out, {"report": "apps"}) == 2
+    source.write_text("answer\nyes\n\nno\n", encoding="utf-8")
+    assert privatize_file(GRR(["yes", "no"], 1), source, out, {"report": "answer"}) == 2

@@ -14,7 +14,7 @@ import pytest
 
 import deniable as dn
 from benchmarks.sets import pckv_grr_variances
-from deniable.domains import SetColumn
+from deniable.domains import Interval, SetColumn, Sets
 from deniable.errors import DomainError, MismatchError, NumberError, SpecError
 from deniable.exact import exp_at_least
 from deniable.files import privatize_file
@@ -340,3 +340,23 @@ def test_a_plan_and_a_simulation_know_sets() -> None:
     assert "rare item" in found.reason
     study = found.best.simulate([[0, 1], [2], []] * 400, runs=3)
     assert study.figures().shape == (3, 30)
+
+
+def test_shares_of_cut_sets_say_wherever_they_stand_what_they_are_of() -> None:
+    """Of a larger set some items are drawn, so that no form of the table calls the shares those of the people."""
+    apps = Sets(["mail", "maps", "music", "news"], at_most=2)
+    everything = [["mail", "maps", "music", "news"]] * 300
+    for protocol in (ItemSets(apps, 4, largest=1), ItemSets(apps, 4, largest=2)):
+        found = protocol.estimate(protocol.tally(protocol.privatize(everything, Simulation(1))))
+        assert found.frequencies.max() < 0.8  # the truth is 1
+        for estimate in (found, found.consistent(), found.top(2)):
+            forms = (str(estimate), estimate._repr_html_(), estimate.to_csv(), json.dumps(estimate.to_dict()))
+            assert all("of reported items" in form for form in forms)
+        assert not found.method.startswith("unbiased")
+    whole = ItemSets(Sets(["mail", "maps"], at_most=2), 4, largest=1)
+    found = whole.estimate(whole.tally(whole.privatize([["mail"]] * 10, Simulation(1))))
+    assert "of reported items" not in str(found)
+    stars = KeyValue(["mail", "maps", "music"], Interval(1, 5, unit="stars"), 4, at_most=1)
+    rated = stars.estimate(stars.tally(stars.privatize([{"mail": 5, "maps": 1}] * 100, Simulation(1))))
+    assert "of reported items" in rated.to_csv()
+    assert "of reported items" in str(rated)

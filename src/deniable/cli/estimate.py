@@ -394,10 +394,11 @@ def print_finding(id: str, question: str, finding: Finding, everything: bool, fi
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
     if finding.decision is not None:
         output.prose(finding.decision.notes[0])
-    for sentence in result.said:
-        output.prose(sentence)
-    if result.fakes:
-        output.prose(result.robust_note)
+    misfit = result.misfit
+    warned = {NOTHING} | ({misfit.message} if misfit is not None else set())
+    for sentence in result.notes:
+        if sentence not in warned:
+            output.prose(sentence)
     for remark in finding.remarks:
         output.note("note", f"{id}: {remark}")
     if finding.winner is not None:

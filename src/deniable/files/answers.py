@@ -1,7 +1,7 @@
 """Files of answers: read in batches, and randomized into files of reports in one pass and bounded memory.
 
 CSV        UTF-8, with a header; comma, semicolon or tab, whichever is most frequent in the header; blank lines do
-           not count
+           not count, except in a file of one column where an empty text is an answer, such as a set without items
 Parquet    one column per question, of text, numbers or truth values; sets of items may be lists, numbers by key maps
            or structures
 JSON       one object per line, {"smoke": "yes", "age": 44}, in UTF-8; a key that is not there is a missing answer
@@ -142,7 +142,10 @@ def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -
             source.stream(),
             # In one thread rows are numbered, and it is no slower.
             read_options=reader.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
-            parse_options=reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            # Where an empty text is an answer, a blank line of a single column is one.
+            parse_options=reader.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=bool(empty) or len(names) > 1
+            ),
             convert_options=reader.ConvertOptions(
                 include_columns=exact,
                 column_types=dict.fromkeys(exact, texts),

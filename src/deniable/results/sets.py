@@ -1,6 +1,9 @@
 """Shares of the items of sets, and what stands beside them: set sizes, and sets of items that occur together.
 
 Items      each share is about the people who have the item: the shares do not add up to one
+Cut        where sets may be larger than what a device reports, a share is of the reported items: an item of a large set
+           is drawn with a part of its probability, and nobody knows how large the large sets are. Every form of the
+           table says so: as the unit of its rows, and in its method
 Top        the k items with the largest estimates were chosen because they are large, so their intervals allow for it:
            given that an estimate lies above that of the best item left out, it is a normal number cut off there, and
            the interval holds the shares under which it would not be extreme. So on average 95 of 100 of the chosen
@@ -42,6 +45,10 @@ class ItemShares(Estimate):
     at_most: int = 0
     """Larger sets were cut down to so many items by chance; 0 where none can be larger."""
 
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        rows = super().table(level, simultaneous, population)
+        return replace(rows, unit=OF_REPORTED) if self.at_most else rows
+
     def with_sizes(self, sizes: Estimate) -> ItemShares:
         return replace(self, sizes=sizes)
 
@@ -64,13 +71,16 @@ class ItemShares(Estimate):
         said = super().notes
         if self.n and self.together is not None:
             said = [*said, RANKED_BY_GUESS]
-        if not self.n or not self.at_most or self.sizes is None:
+        if not self.n or not self.at_most:
             return said
+        if self.sizes is None:
+            return [*said, f"shares are of reported items: of a larger set {self.at_most} were drawn"]
         share, low, high = np.clip([self.sizes.frequencies[-1], *self.sizes.interval()[-1]], 0.0, 1.0)
         return [
             *said,
             f"about {share:.0%} of the people ({low:.0%} to {high:.0%}) have {self.at_most} items or more: of a larger "
-            f"set {self.at_most} were drawn, so that the shares of its items come out too small",
+            f"set {self.at_most} were drawn, so that the shares of its items, alone and together, are of "
+            "reported items: too small",
         ]
 
     def consistent(self, method: str = "norm-sub") -> ItemShares:
@@ -81,7 +91,8 @@ class ItemShares(Estimate):
         named(method)
         counts = np.clip(raw.counts, 0.0, raw.n) if raw.n else raw.counts
         sizes = None if self.sizes is None else self.sizes.consistent(method)
-        return replace(self, counts=counts, method="between 0 and 1", raw=raw, sizes=sizes)
+        how = f"{OF_REPORTED}, between 0 and 1" if self.at_most else "between 0 and 1"
+        return replace(self, counts=counts, method=how, raw=raw, sizes=sizes)
 
     def repeated(self, noise: float, people: float) -> ItemShares:
         sizes = None if self.sizes is None else self.sizes.repeated(noise, people)
@@ -112,6 +123,7 @@ class TopShares(Estimate):
 
     cut: float = -math.inf
     """The largest estimated share that was left out."""
+    unit: str = ""
 
     @classmethod
     def of(cls, whole: Estimate, k: int) -> TopShares:
@@ -124,9 +136,13 @@ class TopShares(Estimate):
         labels = [raw.labels[place] for place in chosen.tolist()]
         people = raw.people if np.ndim(raw.people) == 0 else np.asarray(raw.people)[chosen]
         known = raw.weights or (None if raw.support is None else raw.support.weights)
-        more: dict[str, Any] = {"weights": known and known.of(chosen), "fakes": raw.fakes}
+        unit = raw.table().unit
+        more: dict[str, Any] = {"weights": known and known.of(chosen), "fakes": raw.fakes, "unit": unit}
         head = labels, raw.n, raw.counts[chosen], raw.noise[chosen], raw.protocol, f"{k} largest"
         return cls(*head, people=people, cut=cut, **more)
+
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        return replace(super().table(level, simultaneous, population), unit=self.unit)
 
     def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Floats:
         if not self.n or math.isinf(self.cut):
@@ -259,6 +275,9 @@ class TogetherShares(Estimate):
 
 
 MOST_SHOWN = 100
+
+OF_REPORTED = "of reported items"
+"""What shares are of where sets are cut down."""
 
 RANKED_BY_GUESS = (
     "items that occur together are listed by a best guess, from the shares of single items and of sets; the shares "

@@ -363,7 +363,8 @@ class Estimate(Result):
             ]
             for i in rows.order(most)
         ]
-        return ["answer", "count", "share", rows.interval_name], body
+        share = f"share {rows.unit}" if rows.unit else "share"
+        return ["answer", "count", share, rows.interval_name], body
 
     def __repr__(self) -> str:
         return f"<Estimate of {len(self.labels)} answers from {self.n} reports, {self.protocol}, {self.method}>"

@@ -42,7 +42,7 @@ from deniable.protocols.tally import Tally
 from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits
 from deniable.results import Estimate, KeyMeans, Several, Weights, quantile
-from deniable.results.sets import KeyShares
+from deniable.results.sets import OF_REPORTED, KeyShares
 
 
 def _key_variances(law: SetProtocol, share: float) -> tuple[float, float]:
@@ -234,7 +234,9 @@ class KeyValue(Through):
         # A report may support both ends of a key, one of them, or none.
         extremes = float(np.min(each.lowest)), float(np.max(each.highest))
         weights = Weights(2 * extremes[0], 2 * extremes[1])
-        shares = KeyShares(keys, n, low + high, total, self.name, weights=weights)
+        most = self.domain.at_most if self.domain.at_most < len(keys) else 0
+        method = f"{OF_REPORTED}, unbiased" if most else "unbiased"
+        shares = KeyShares(keys, n, low + high, total, self.name, method, weights=weights, at_most=most)
         means = KeyMeans(
             keys,
             n,

@@ -32,6 +32,7 @@ from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits, floyd
 from deniable.results import Estimate, Floats, ItemShares, Weights, quantile
+from deniable.results.sets import OF_REPORTED
 
 _LISTED = 1 << 20
 """Items, up to which all of them are read out."""
@@ -188,6 +189,7 @@ class SetProtocol(PureLaw):
             protocol=self.name,
             sizes=self._sizes(tally.n, counts[size:], noise[size:]),
             at_most=most if most < size else 0,
+            method=f"{OF_REPORTED}, unbiased" if most < size else "unbiased",
             weights=weights.of(slice(size)),
         )
 
