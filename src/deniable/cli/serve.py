@@ -34,7 +34,11 @@ app = new_app()
 
 Rate = Annotated[
     float | None,
-    typer.Option(metavar="N", help="The most submissions per second that a worker takes.", show_default="no limit"),
+    typer.Option(
+        metavar="N",
+        help="The most submissions per second that a worker takes, or takes per ingest token.",
+        show_default="no limit",
+    ),
 ]
 SurveyRate = Annotated[
     float | None,

@@ -232,6 +232,18 @@ def test_a_relay_that_is_started_without_a_survey_goes_on_with_the_others(three,
         assert 'deniable_submissions_total{outcome="discarded",worker="0"} 5' in figures(relay)
 
 
+def test_a_collector_that_takes_less_at_once_gets_smaller_requests(tmp_path):
+    key = CollectorKey.make(tmp_path / "collector.pem")
+    survey = relayed(key, batch=5, address=f"http://127.0.0.1:{free_port()}")
+    url, room = f"sqlite:///{tmp_path / 'collector.db'}", 8 + 2 * record_bytes(survey)
+    with (
+        in_thread(url, survey, relay_key=str(tmp_path / "collector.pem"), max_body=room) as collector,
+        relay_thread(survey, f"http://127.0.0.1:{collector.port}", tmp_path / "relay.db") as relay,
+    ):
+        sent(relay, survey, 10)
+        eventually(lambda: sum(counted(url, survey).values()) == 5)
+
+
 @pytest.mark.parametrize("status", [401, 413, 501])
 def test_what_the_collector_refuses_for_good_is_set_aside(status):
     assert relaying.Refusal(status, "", 0.0).for_good

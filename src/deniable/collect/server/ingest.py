@@ -66,13 +66,14 @@ async def take(call: Call) -> Response:
         raise Problem("unsupportedMediaType", f"send {BINARY} or {JSON}", close=True)
     announced(headers, settings.max_body)
     writer.room()
-    service.allow(entry, 0)
+    rates = service.rates(entry, headers)
+    rates.ask()
     body = await service.receiving.read(call.receive)
     writer.room(len(body))
     charged = min(settings.max_submissions, _about(len(body), ID_BYTES + entry.width, kind))
-    service.allow(entry, charged)
+    rates.charge(charged)
     outcome = await (_relayed(service, entry, body) if relayed else writer.submit(entry, kind == BINARY, body))
-    service.refund(entry, charged - _counted(outcome))
+    rates.refund(charged - _counted(outcome))
     if isinstance(outcome, Problem):
         raise outcome
     return Response(_encoded(outcome), 200, None, JSON)
@@ -121,7 +122,7 @@ async def delete(call: Call) -> Response:
     if entry.terms.retention != "reports":
         raise Problem("notKept", "this survey keeps sums only: there is no report that could be taken out of them")
     service.writer.room()
-    service.allow(entry, 1)
+    service.rates(entry, call.headers).charge(1)
     id = from_text(call.path["id"], ID_BYTES) or b""
     # Beside the writer: in a store of files it is looked for in all of them.
     deleted = await service.change(lambda store: store.delete(entry.fingerprint, id))

@@ -7,9 +7,9 @@ Time       a body arrives within so many seconds, and never stands still for lon
 Memory     bodies that are still arriving have room of their own, so that they cannot take it from those that are whole.
            When it is full, or when too many arrive at once, the oldest gives way: a body that stalls loses its place to
            one that does not
-Rate       a bucket that fills steadily and is emptied by what is taken. A request is taken while there is anything in
-           the bucket, and may overdraw it: so a large batch passes, and what follows waits longer, but never longer
-           than `LONGEST`. What was charged and then not counted is given back
+Rate       a bucket that fills steadily and is emptied by what is taken. A request is taken once the bucket holds all of
+           it, so that a large batch waits for its turn and never closes the service to single submissions; one that is
+           larger than the bucket is refused. What was charged and then not counted is given back
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ Headers = list[tuple[bytes, bytes]]
 
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 16 << 20
-LONGEST = 60.0
-"""Seconds that anybody waits for a bucket that others have overdrawn, at most."""
+BURST_SECONDS, SMALLEST_BURST = 10.0, 100
+"""What a bucket holds: so many seconds at its rate, and at least so many submissions."""
 
 
 class Gone(Exception):
@@ -280,38 +280,71 @@ async def _drain(receive: Callable[[], Awaitable[Message]]) -> None:
 
 
 class Bucket:
-    """
+    """Fills steadily up to `burst`; a request is taken once the bucket holds as much as it needs.
+
     >>> now = [0.0]
-    >>> bucket = Bucket(10, burst=5, clock=lambda: now[0])
-    >>> bucket.take(8), round(bucket.take(1), 3)
-    (0.0, 0.3)
-    >>> bucket.give_back(8)
-    >>> bucket.take(1_000_000), bucket.wait()
-    (0.0, 60.0)
-    >>> now[0] = 60.5
-    >>> bucket.take(1)
-    0.0
+    >>> bucket = Bucket(10, burst=20, clock=lambda: now[0])
+    >>> bucket.take(18), round(bucket.wait(5), 3), bucket.wait(1)
+    (None, 0.3, 0.0)
+    >>> now[0] = 0.3
+    >>> bucket.wait(5), round(bucket.wait(20), 3)
+    (0.0, 1.5)
     """
 
-    __slots__ = ("_burst", "_clock", "_held", "_rate", "_seen")
+    __slots__ = ("_clock", "_held", "_rate", "_seen", "burst")
 
-    def __init__(self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._clock = rate, burst or rate, clock
-        self._held, self._seen = self._burst, clock()
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self.burst, self._clock = rate, burst, clock
+        self._held, self._seen = burst, clock()
 
-    def wait(self) -> float:
-        """In how many seconds something can be taken; 0 if now."""
+    @classmethod
+    def of(cls, rate: float, most: int) -> Bucket:
+        """For bodies of at most `most` submissions: room for some seconds at this rate.
+
+        >>> [Bucket.of(rate, 10_000).burst for rate in (0.5, 20, 2_000, 50_000)]
+        [100, 200, 10000, 50000]
+        """
+        return cls(rate, max(rate, min(most, max(SMALLEST_BURST, BURST_SECONDS * rate))))
+
+    def wait(self, n: int) -> float:
+        """In how many seconds n can be taken; 0 if now."""
         now = self._clock()
-        self._held = min(self._burst, self._held + (now - self._seen) * self._rate)
+        self._held = min(self.burst, self._held + (now - self._seen) * self._rate)
         self._seen = now
-        return 0.0 if self._held > 0 else max(1e-3, -self._held / self._rate)
+        # A thousandth less, so that rounding makes nobody wait a moment longer.
+        return max(0.0, n - 1e-3 - self._held) / self._rate
 
-    def take(self, n: int) -> float:
-        """Take n and answer 0, or take nothing and answer in how many seconds to ask again."""
-        seconds = self.wait()
-        if not seconds:
-            self._held = max(-LONGEST * self._rate, self._held - n)
-        return seconds
+    def take(self, n: int) -> None:
+        self._held -= n
 
     def give_back(self, n: int) -> None:
-        self._held = min(self._burst, self._held + n)
+        self._held = min(self.burst, self._held + n)
+
+
+class Rates:
+    """The buckets that a request is charged to."""
+
+    __slots__ = ("_buckets",)
+
+    def __init__(self, *buckets: Bucket | None) -> None:
+        self._buckets = [bucket for bucket in buckets if bucket is not None]
+
+    def ask(self, n: int = 1) -> None:
+        """Refuse n submissions if they come faster than they may, or could never be taken at once."""
+        most = min((bucket.burst for bucket in self._buckets), default=math.inf)
+        if n > most:
+            raise Problem("tooLarge", f"at the rate of this service a body has at most {math.floor(most)} submissions")
+        seconds = max((bucket.wait(n) for bucket in self._buckets), default=0.0)
+        if seconds:
+            raise Problem("rateLimited", "send the same bytes again later", {"Retry-After": wait(seconds)})
+
+    def charge(self, n: int) -> None:
+        """Ask, and charge."""
+        self.ask(n)
+        for bucket in self._buckets:
+            bucket.take(n)
+
+    def refund(self, n: int) -> None:
+        """Give back what was charged too much."""
+        for bucket in self._buckets:
+            bucket.give_back(n)

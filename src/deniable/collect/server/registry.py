@@ -342,7 +342,7 @@ class Registry:
 
     def _bucket(self) -> Bucket | None:
         rate = self._settings.survey_rate
-        return None if rate is None else Bucket(rate, max(rate, self._settings.max_submissions))
+        return None if rate is None else Bucket.of(rate, self._settings.max_submissions)
 
 
 @dataclass(frozen=True)

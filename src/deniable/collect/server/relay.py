@@ -149,6 +149,8 @@ class Course:
     """Why the survey is set aside."""
     failures: int = 0
     not_before: float = 0.0
+    chunk: int = CHUNK_RECORDS
+    """Records of one request, at most."""
 
 
 # -- the queue on the disk ----------------------------------------------------------------------------
@@ -479,14 +481,19 @@ class Relay:
         if time.monotonic() < max(self._not_before, course.not_before):
             return
         records = await self._do(self._queue.records, batch)
-        size = max(1, min(CHUNK_RECORDS, CHUNK_BYTES // max(1, len(records[0])))) if records else 1
-        for start in range(0, len(records), size):
+        start = 0
+        while start < len(records):
+            size = max(1, min(course.chunk, CHUNK_BYTES // max(1, len(records[0])), len(records) - start))
             body = joined(batch.epoch, records[start : start + size])
             refusal = await asyncio.get_running_loop().run_in_executor(self._sender, self._post, batch.survey, body)
             self.unreachable = refusal is not None and not refusal.status
+            if refusal is not None and refusal.status == 413 and size > 1:
+                course.chunk = size // 2  # a proxy or a rate with less room
+                continue
             if refusal is not None:
                 self._refused(batch.survey, course, refusal)
                 return
+            start += size
         self._failures = course.failures = 0
         await self._do(self._queue.sent, batch)
         course.held -= len(records)

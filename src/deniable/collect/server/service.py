@@ -22,10 +22,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from deniable.collect.sealing import CollectorKey
-from deniable.collect.server.problems import Bucket, Problem, Receiving, overloaded, wait
+from deniable.collect.server.problems import Bucket, Rates, Receiving, overloaded
 from deniable.collect.server.registry import Entry, Readers, Registry, Versions, bearer, check_token, unauthorized
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.server.writer import Writer
@@ -190,7 +190,7 @@ class Settings:
     gather_seconds: float = 0.002
     """A transaction begins so long after the one before at the earliest: fewer and larger ones cost less."""
     rate: float | None = None
-    """Submissions per second that this process takes; None: as many as come."""
+    """Submissions per second that this process takes, of each ingest key where it asks for one; None: all that come."""
     survey_rate: float | None = None
     """The same for each survey."""
 
@@ -290,9 +290,9 @@ class Service:
         self.receiving = Receiving(settings)
         self.side_work, self.audits = SideWork(), SideWork()
         self.cache = Cache(settings.cache_bytes)
-        self.bucket = (
-            None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
-        )
+        self._bucket = self._new_bucket()
+        self._sources: dict[str, Bucket] = {}
+        """Of those who send with a token of their own."""
         self.key = None if settings.relay_key is None else CollectorKey.load(settings.relay_key)
         self.opener = ThreadPoolExecutor(1, thread_name_prefix="opener")
         """Opens what is sealed, beside the event loop."""
@@ -352,20 +352,19 @@ class Service:
         token = self.registry.keys.find(bearer(headers))
         return None if token is None else token.survey
 
-    def allow(self, entry: Entry, n: int) -> None:
-        """Charge n submissions, or refuse if they come faster than they may; 0 only asks."""
-        buckets = [bucket for bucket in (entry.bucket, self.bucket) if bucket is not None]
-        seconds = max((bucket.wait() for bucket in buckets), default=0.0)
-        if seconds:
-            raise Problem("rateLimited", "send the same bytes again later", {"Retry-After": wait(seconds)})
-        for bucket in buckets:
-            bucket.take(n)
+    def rates(self, entry: Entry, headers: list[tuple[bytes, bytes]]) -> Rates:
+        """What a request is charged to: its survey's bucket, and that of its token or, without one, of everybody."""
+        bucket = self._bucket
+        if bucket is not None and self.settings.keyed:
+            token = self.registry.keys.find(bearer(headers))
+            if token is not None:
+                bucket = self._sources.get(token.sha256) or self._new_bucket()
+                self._sources[token.sha256] = cast(Bucket, bucket)
+        return Rates(entry.bucket, bucket)
 
-    def refund(self, entry: Entry, n: int) -> None:
-        """Give back what was charged too much."""
-        for bucket in (entry.bucket, self.bucket):
-            if bucket is not None:
-                bucket.give_back(n)
+    def _new_bucket(self) -> Bucket | None:
+        rate = self.settings.rate
+        return None if rate is None else Bucket.of(rate, self.settings.max_submissions)
 
     # -- life --------------------------------------------------------------------------------------
 
