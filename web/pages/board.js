@@ -58,6 +58,8 @@ export class Board {
   #loading = null;
   #again = false;
   #newest = null;
+  #epochs = []; // as the last status had them
+  #series = new Map(); // readings by epoch, of panels that are shown over time
   #chosen = [];
   #strata = [];
   #columns = []; // of tables of several columns
@@ -228,22 +230,23 @@ export class Board {
     return { level, intervals: at === "once" ? "simultaneous" : "each" };
   }
 
-  /** Ask for all questions; those for which texts are named are asked one by one, each with its own. */
-  async #ask(path, query) {
+  /** Ask for all questions; those for which texts are named are asked one by one, each with its own. `once` is asked of the first. */
+  async #ask(path, query, once = {}) {
     const own = ({ open, candidates }) => open || candidates.length > 0;
     const closed = [...new Set(this.panels.filter((panel) => !own(panel)).map(({ id }) => id))];
     const asked = this.panels.filter(own).map(({ id, candidates }) => ({ question: [id], candidates }));
     if (closed.length) asked.push({ question: closed });
-    return Promise.all(asked.map((one) => this.#api.json(`${this.#base}/${path}`, { ...query, ...this.#intervals, ...one })));
+    return Promise.all(asked.map((one, i) => this.#api.json(`${this.#base}/${path}`, { ...query, ...this.#intervals, ...one, ...(i ? {} : once) })));
   }
 
-  /** Readings by question, with the state's options unless others are given. */
-  async read(given = {}) {
-    const { about, bins } = this.state;
+  /** The status and the readings by question, unbiased and consistent: in one request, but for questions with texts of their own. */
+  async #read() {
+    const { about, bins, post } = this.state;
     const asked = [...new Set(this.panels.map((panel) => panel.range).filter(Boolean))];
-    const replies = await this.#ask("estimates", { epochs: this.#range, about, bins, range: asked, post: "none", ...given });
-    const readings = replies.map(({ series }) => series[0]);
-    return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, said: one.notes, notes, asked }])));
+    const query = { epochs: this.#range, about, bins, range: asked, post: "none", consistent: post };
+    const replies = await this.#ask("estimates", query, { status: true });
+    const byQuestion = (readings) => new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, said: one.notes, notes, asked }])));
+    return [replies[0].status, byQuestion(replies.map(({ series }) => series[0])), byQuestion(replies.map(({ consistent }) => consistent[0]))];
   }
 
   /** Changes by question from one range of periods to another. */
@@ -271,10 +274,14 @@ export class Board {
 
   async #load() {
     try {
-      const known = this.#api.json(`${this.#base}/status`);
-      if (this.state.first === LATEST) this.#findNewest((await known).epochs);
+      const latest = this.state.first === LATEST;
+      if (latest && this.#newest === null) this.#findNewest((await this.#api.json(`${this.#base}/status`)).epochs);
       const asked = { ...this.state };
-      const [status, raw, consistent] = await Promise.all([known, this.read(), this.read({ post: asked.post })]);
+      const before = this.#newest;
+      const [status, raw, consistent] = await this.#read();
+      if (latest) this.#findNewest(status.epochs);
+      if (this.#newest !== before) this.#again = true; // a new period: its readings are asked for next
+      this.#epochs = status.epochs;
       this.#error.textContent = "";
       this.#show(status);
       await this.#combine();
@@ -327,12 +334,25 @@ export class Board {
     update(this.#note, [...notes].map((note) => h("p", { class: "card warn" }, `${note[0].toUpperCase()}${note.slice(1)}.`)));
   }
 
-  /** One reading an epoch of the range, for one question. */
+  /** One reading per epoch of the range, for one question. Only epochs that changed are asked for. */
   async perEpoch(panel) {
     const { id, candidates, values } = panel;
-    const query = { epochs: this.seriesRange, ...this.#intervals, about: this.state.about, per: "epoch", question: id, candidates, values };
-    const { series } = await this.#api.json(`${this.#base}/estimates`, query);
-    return series.map(({ first, questions }) => ({ epoch: first, question: questions.find((one) => keyOf(one) === panel.key) }));
+    const query = { ...this.#intervals, about: this.state.about, per: "epoch", question: id, candidates, values };
+    const name = JSON.stringify(query);
+    if (this.#series.get(panel.key)?.name !== name) this.#series.set(panel.key, { name, known: new Map() });
+    const { known } = this.#series.get(panel.key);
+    const [first = "", last = first] = this.seriesRange?.split("..") ?? ["", ""];
+    const state = ({ n, state }) => `${n} ${state}`;
+    const wanted = this.#epochs.filter(({ epoch }) => (first === "" || epoch >= Number(first)) && (last === "" || epoch <= Number(last)));
+    const changed = wanted.filter((one) => known.get(one.epoch)?.state !== state(one)).map(({ epoch }) => epoch);
+    if (changed.length) {
+      const { series } = await this.#api.json(`${this.#base}/estimates`, { ...query, epochs: `${changed[0]}..${changed.at(-1)}` });
+      const states = new Map(wanted.map((one) => [one.epoch, state(one)]));
+      const readings = series.map(({ first: epoch, questions }) => ({ epoch, question: questions.find((one) => keyOf(one) === panel.key) }));
+      if (!readings.every(({ epoch }) => states.has(epoch))) return readings; // answers that evolve are one reading
+      for (const { epoch, question } of readings) known.set(epoch, { state: states.get(epoch), question });
+    }
+    return wanted.filter(({ epoch }) => known.has(epoch)).map(({ epoch }) => ({ epoch, question: known.get(epoch).question }));
   }
 
   // -- the same elsewhere ------------------------------------------------------------------------

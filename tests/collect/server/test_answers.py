@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import io
 import json
@@ -453,3 +454,51 @@ def test_what_a_survey_says_cannot_become_markup(tmp_path):
         assert policy.startswith(("default-src 'none'", "default-src 'self'"))
         assert "unsafe" not in policy
         assert "http" not in policy
+
+
+# -- what a viewer costs --------------------------------------------------------------------------------
+
+
+def test_one_request_has_the_status_and_both_kinds_of_estimates(live):
+    survey = mixed()
+    live.send(survey, current(survey), crowd(survey, 300))
+    base = f"/v1/surveys/{survey.fingerprint}"
+    whole = live.get(f"{base}/estimates?consistent=norm-sub&status=true", "analyst").json
+    assert whole["series"] == live.get(f"{base}/estimates", "analyst").json["series"]
+    assert whole["consistent"] == live.get(f"{base}/estimates?post=norm-sub", "analyst").json["series"]
+    status = live.get(f"{base}/status", "analyst").json
+    assert whole["status"]["epochs"] == status["epochs"]
+    assert set(whole["status"]) == set(status)
+
+
+def test_answers_are_compressed_for_whoever_takes_that(live):
+    survey = mixed()
+    live.send(survey, current(survey), crowd(survey, 300))
+    base = f"/v1/surveys/{survey.fingerprint}"
+    for path in (f"{base}/estimates", f"{base}/estimates.csv", f"{base}/tally.json", "/openapi.json"):
+        plain_text = live.get(path, "analyst")
+        packed = live.get(path, "analyst", Accept_Encoding="gzip, br")
+        assert "content-encoding" not in plain_text.headers
+        assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+        assert gzip.decompress(packed.body) == plain_text.body
+        assert len(packed.body) < 0.6 * len(plain_text.body)
+    assert "content-encoding" not in live.get("/healthz", Accept_Encoding="gzip").headers, "too short to be worth it"
+    assert live.get(base, Accept_Encoding="gzip").body == survey.canonical, "the very bytes, with their ETag"
+
+
+def test_an_epoch_that_did_not_change_is_not_computed_again(live, monkeypatch):
+    survey, computed = daily(), []
+    epoch = current(survey)
+    for one in (epoch - 1, epoch):
+        live.send(survey, one, crowd(survey, 50, one))
+    reading = estimates.reading
+    monkeypatch.setattr(estimates, "reading", lambda *given: computed.append(given[1].first) or reading(*given))
+    path = f"/v1/surveys/{survey.fingerprint}/estimates?per=epoch"
+    first = live.get(path, "analyst").json["series"]
+    assert computed == [epoch - 1, epoch]
+    live.send(survey, epoch, crowd(survey, 50, 7))
+    second = live.get(path, "analyst").json["series"]
+    assert computed == [epoch - 1, epoch, epoch]
+    assert (second[0], second[1]["n"]) == (first[0], 100)
+    live.get(f"{path}&epochs={epoch}..", "analyst")
+    assert len(computed) == 3, "a part of the range is known, too"

@@ -303,7 +303,9 @@ def board(service: Service, profile: Any, open_tab: Open, survey: Canned, *readi
     profile.route(f"{base}/stream", lambda route: route.fulfill(body="", content_type="text/event-stream"))
 
     def estimates(route: Any) -> None:
-        route.fulfill(json={"series": readings if "per=epoch" in route.request.url else readings[:1]})
+        over_time = {"series": readings}
+        whole = {"series": readings[:1], "consistent": readings[:1], "status": status}
+        route.fulfill(json=over_time if "per=epoch" in route.request.url else whole)
 
     profile.route(f"{base}/estimates?*", estimates)
     tab = open_tab(f"{service.address}/dashboard/{survey.pinned}")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -28,7 +28,7 @@ from starlette.responses import Response, StreamingResponse
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
-from deniable.collect.server.progress import CSV, RANGE, epoch_range, inside
+from deniable.collect.server.progress import CSV, RANGE, Status, epoch_range, inside, status_of
 from deniable.collect.server.registry import Entry, Progress
 from deniable.collect.server.service import Service
 from deniable.collect.stores.base import Epoch
@@ -276,6 +276,10 @@ class Estimates(msgspec.Struct):
     survey: str
     version: int
     series: list[Reading]
+    consistent: list[Reading] | msgspec.UnsetType = msgspec.UNSET
+    """The same made consistent, where the query names a method for that."""
+    status: Status | msgspec.UnsetType = msgspec.UNSET
+    """Where the query asks for it."""
 
 
 def _ranges(written: Sequence[str]) -> tuple[tuple[float, ...], ...]:
@@ -558,17 +562,43 @@ async def estimates_csv(call: Call) -> Response:
     return await _respond(call, CSV)
 
 
+@dataclass(frozen=True)
+class _Series:
+    """Readings of one request, range by range, as one list of a reply."""
+
+    request: Request
+    ranges: list[tuple[int, int | None]]
+
+    async def pieces(
+        self, service: Service, entry: Entry, progress: Progress, kind: str, between: bytes
+    ) -> AsyncIterator[bytes]:
+        for place, (first, last) in enumerate(self.ranges):
+            # By the tally of this range alone: an answer stays while other epochs change.
+            version = Progress(tuple(inside(progress.epochs, first, last))).version
+            key = entry.fingerprint, version, replace(self.request, first=first, last=last), kind
+            body = service.cache.get(key)
+            if body is None:
+                write = as_csv if kind == CSV else as_json
+                summed = await _summed(service, entry, progress, first, last)
+                body = await service.readers.compute(lambda: write(reading(entry, summed, self.request)))  # noqa: B023
+                service.cache.put(key, body)
+            yield (between if place else b"") + body
+
+
 async def _respond(call: Call, kind: str) -> Response:
     service, entry = call.service, await call.entry()
     request = Request.of(call, entry)
     progress = await service.versions.read(entry.fingerprint)
     evolving = entry.terms.longitudinal.is_evolving
     first = entry.terms.first if evolving else request.first
-    ranges: Iterator[tuple[int, int | None]] = iter([(first, request.last)])
+    ranges: list[tuple[int, int | None]] = [(first, request.last)]
     if call.query["per"] == "epoch" and not evolving:
-        ranges = iter([(one.epoch, one.epoch) for one in inside(progress.epochs, request.first, request.last)])
+        ranges = [(one.epoch, one.epoch) for one in inside(progress.epochs, request.first, request.last)]
         request = await _following(service, entry, request, progress)
-    pieces = _pieces(service, entry, request, ranges, progress, kind)
+    also = call.query.get("consistent")
+    consistent = None if also is None else _Series(replace(request, post=also), ranges)
+    pieces = _pieces(service, entry, progress, kind, _Series(request, ranges), consistent)
+    told = await status_of(service, entry, progress) if call.query.get("status") else None
     # What cannot be computed is said before the first byte goes out.
     begin = [await anext(pieces), await anext(pieces)]
 
@@ -577,6 +607,8 @@ async def _respond(call: Call, kind: str) -> Response:
             yield piece
         async for piece in pieces:
             yield piece
+        if kind == JSON:
+            yield b"}" if told is None else b',"status":' + msgspec.json.encode(told) + b"}"
 
     return StreamingResponse(stream(), 200, media_type=kind)
 
@@ -596,41 +628,23 @@ async def _following(service: Service, entry: Entry, request: Request, progress:
 
 
 async def _pieces(
-    service: Service,
-    entry: Entry,
-    request: Request,
-    ranges: Iterator[tuple[int, int | None]],
-    progress: Progress,
-    kind: str,
+    service: Service, entry: Entry, progress: Progress, kind: str, series: _Series, consistent: _Series | None
 ) -> AsyncIterator[bytes]:
-    version = progress.version
+    """All of a reply; of JSON, all but its last brace."""
     if kind == CSV:
-        opening, between, end, write = (",".join(HEAD) + "\n").encode(), b"", b"", as_csv
+        opening, between, end = (",".join(HEAD) + "\n").encode(), b"", b""
     else:
-        head = msgspec.json.encode({"survey": entry.fingerprint, "version": version})
-        opening, between, end, write = head[:-1] + b',"series":[', b",", b"]}", as_json
+        head = msgspec.json.encode({"survey": entry.fingerprint, "version": progress.version})
+        opening, between, end = head[:-1] + b',"series":[', b",", b"]"
     yield opening
-    for place, (first, last) in enumerate(ranges):
-        key = entry.fingerprint, version, request, first, last, kind
-        body = service.cache.get(key)
-        if body is None:
-            body = await _computed(service, entry, request, progress, first, last, write)
-            service.cache.put(key, body)
-        yield (between if place else b"") + body
+    async for piece in series.pieces(service, entry, progress, kind, between):
+        yield piece
     yield end
-
-
-async def _computed(
-    service: Service,
-    entry: Entry,
-    request: Request,
-    progress: Progress,
-    first: int,
-    last: int | None,
-    write: Callable[[Reading], bytes],
-) -> bytes:
-    summed = await _summed(service, entry, progress, first, last)
-    return await service.readers.compute(lambda: write(reading(entry, summed, request)))
+    if consistent is not None:
+        yield b',"consistent":['
+        async for piece in consistent.pieces(service, entry, progress, kind, between):
+            yield piece
+        yield end
 
 
 async def _summed(service: Service, entry: Entry, progress: Progress, first: int, last: int | None) -> Summed:
@@ -719,6 +733,15 @@ QUERY = (
     ),
 )
 
+CONSISTENT = Parameter(
+    "consistent",
+    {"type": "string", "enum": sorted(METHODS)},
+    "the same once more, made consistent by this method, in the reply's consistent",
+)
+STATUS = Parameter(
+    "status", {"type": "boolean", "default": False}, "true: the reply has the survey's status as well, in one request"
+)
+
 OPERATIONS = (
     Operation(
         "GET",
@@ -729,7 +752,7 @@ OPERATIONS = (
         {200: Answer("The estimates.", {JSON: Estimates})},
         role="analyst",
         problems=("countedElsewhere",),
-        parameters=QUERY,
+        parameters=(*QUERY, CONSISTENT, STATUS),
     ),
     Operation(
         "GET",

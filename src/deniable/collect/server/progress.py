@@ -289,8 +289,15 @@ class Status(msgspec.Struct):
 async def status(call: Call) -> Response:
     service, entry = call.service, await call.entry()
     first, last = epoch_range(call.query["epochs"])
+    progress = await service.versions.read(entry.fingerprint)
+    return json_response(await status_of(service, entry, progress, first, last))
+
+
+async def status_of(
+    service: Service, entry: Entry, progress: Progress, first: int = 0, last: int | None = None
+) -> Status:
+    """The state of a survey, with the epochs of a range."""
     fingerprint, now = entry.fingerprint, service.clock.bounds()
-    progress = await service.versions.read(fingerprint)
 
     def read(store: Store) -> tuple[int, list[tuple[int, str, int]]]:
         return store.duplicates(fingerprint), store.rejections(fingerprint)
@@ -300,22 +307,20 @@ async def status(call: Call) -> Response:
     for _, reason, n in rejections:
         reasons[reason] += n
     writer = service.writer
-    return json_response(
-        Status(
-            fingerprint,
-            entry.phase(now.guess),
-            progress.version,
-            sum(one.n for one in progress.epochs),
-            sum(one.deleted for one in progress.epochs),
-            duplicates,
-            dict(reasons),
-            [Rejected(*row) for row in rejections],
-            entry.terms.epochs.at(now.guess),
-            taken(entry, progress, now),
-            [described(one) for one in inside(progress.epochs, first, last)],
-            Lag(writer.items, writer.bytes, round(writer.lag, 3)),
-            service.clock_doubt,
-        )
+    return Status(
+        fingerprint,
+        entry.phase(now.guess),
+        progress.version,
+        sum(one.n for one in progress.epochs),
+        sum(one.deleted for one in progress.epochs),
+        duplicates,
+        dict(reasons),
+        [Rejected(*row) for row in rejections],
+        entry.terms.epochs.at(now.guess),
+        taken(entry, progress, now),
+        [described(one) for one in inside(progress.epochs, first, last)],
+        Lag(writer.items, writer.bytes, round(writer.lag, 3)),
+        service.clock_doubt,
     )
 
 
