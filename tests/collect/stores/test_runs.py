@@ -28,7 +28,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many merges within some hundred ids."""
     monkeypatch.setattr(batches, "RATIO", 3)
     for table in (FileRuns, ServerRuns):
-        for name, value in {"pool": 8, "chunk": 5, "largest": 60}.items():
+        for name, value in {"pool": 8, "chunk": 5, "split": 60, "largest": 12}.items():
             monkeypatch.setattr(table, name, value)
 
 
@@ -134,3 +134,51 @@ def test_workers_that_wait_for_each_other_see_each_others_ids(postgres_url: str)
             thread.join()
         assert sorted(one.fresh for one in found) == [0, 49]
         assert store.check() == []
+
+
+class InMemory(batches.RunTable):
+    """A table of runs that notes how many ids one commit moves."""
+
+    pool, chunk, split, largest = 64, 64, 1024, 512
+
+    def __init__(self) -> None:
+        self.kept: dict[int, list[bytes]] = {}
+        self.moved = 0
+
+    def version(self) -> object:
+        return 0
+
+    def runs(self) -> set[int]:
+        return set(self.kept) - {batches.POOL}
+
+    def read(self, run: int) -> list[bytes]:
+        return self.kept.get(run, [])
+
+    def known(self, pairs: Any) -> set[bytes]:
+        return {id for id, run in pairs if any(id in raw for raw in self.kept[run])}
+
+    def drop(self, run: int) -> None:
+        del self.kept[run]
+
+    def write(self, run: int, chunks: Any) -> None:
+        self.kept[run] = [raw for _, raw in chunks]
+        self.moved += sum(map(len, self.kept[run])) // 16
+
+    def write_pool(self, ids: bytes) -> object:
+        self.kept[batches.POOL] = [ids]
+        return 0
+
+
+def test_a_commit_waits_for_a_short_merge_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """60,000 ids of which one commit never moves more than some 2,000: the sizes are a 16th of those of a store."""
+    monkeypatch.undo()
+    monkeypatch.setattr(batches, "MERGED", 4096)
+    table, most, numbers = InMemory(), 0, np.random.default_rng(2)
+    runs = batches.SortedRuns(table)
+    for _ in range(600):
+        table.moved = 0
+        assert runs.claim(np.sort(np.frombuffer(numbers.bytes(1600), dtype="S16"))).all()
+        most = max(most, table.moved)
+    assert sum(len(raw) for kept in table.kept.values() for raw in kept) == 600 * 1600
+    assert most <= 2 * 4096
+    assert len(table.kept) < 300

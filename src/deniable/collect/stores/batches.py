@@ -13,12 +13,15 @@ The ids of an epoch lie in sorted runs: few pages are written per commit, and no
 Pool       a commit merges its new ids into the pool, a sorted row that is written anew: whoever reads the table sees
            ids in the order of their bytes, and not which of them came last
 Runs       a full pool keeps half of its ids, chosen at random; the others become a run that is never changed. Sixteen
-           runs of about the same size are merged into one, until they are large. What can be told of an id is its run:
-           that it came in a period of some hundred or thousand submissions, later of some hundred thousand
+           runs of about the same size are merged into one. What can be told of an id is its run: that it came in a
+           period of some hundred or thousand submissions, later of some hundred thousand
+Parts      a merge holds up commits, so it is kept short: from `split` ids on, a run is written as up to sixteen parts,
+           by the first four bits of ids. From then on only parts with the same bits are merged, until they are large.
+           A commit makes one merge at most, of about `MERGED` ids
 Chunks     a run lies in rows of many ids, found by their first id: 17 bytes per id in all
 Filter     what is not in a run is told from memory, 4 bytes per id; only the rest is looked for in the table. A filter
-           knows all ids of its runs and a few others, so it is wrong in one direction only. Sixteen large runs share
-           one, so that there are few to ask
+           knows all ids of its runs and a few others, so it is wrong in one direction only. Many runs share one, so
+           that there are few to ask; of its runs, those with other first bits than the id are not looked into
 Others     what another connection wrote is noticed by the table's version, and its runs are read then
 """
 
@@ -402,6 +405,10 @@ Words = NDArray[np.uint64]
 
 RATIO = 16
 """So many runs of a size are merged into one."""
+MERGED = 1 << 16
+"""From so many ids on, fewer runs are merged, too."""
+ROOM_SMALL, ROOM_LARGE = 1 << 16, 1 << 22
+"""Ids that a new filter has room for: one of runs that will be merged, and one of others."""
 _SLICE = 1 << 14
 """Ids at a time: their words fit into the processor's cache."""
 _KIND = f"S{ID_BYTES}"
@@ -414,8 +421,10 @@ class RunTable(ABC):
     """Ids that stay in the pool when it is full, which it is with twice as many."""
     chunk: int
     """Ids of a row, at most."""
+    split: int
+    """Runs from this size on are written in parts."""
     largest: int
-    """Runs from this size on are not merged: a merge holds up commits."""
+    """Parts from this size on are not merged."""
 
     @abstractmethod
     def version(self) -> object:
@@ -430,8 +439,8 @@ class RunTable(ABC):
         """The rows of a run, ascending; of the pool if it is `POOL`."""
 
     @abstractmethod
-    def known(self, ids: list[bytes], runs: list[int]) -> set[bytes]:
-        """Which of these ids are in one of these runs."""
+    def known(self, pairs: Sequence[tuple[bytes, int]]) -> set[bytes]:
+        """Which of these ids are in the run beside them."""
 
     @abstractmethod
     def drop(self, run: int) -> None: ...
@@ -483,6 +492,7 @@ class Filter:
     """
 
     def __init__(self, room: int) -> None:
+        self.large = room >= ROOM_LARGE
         size = room * 16 // 64 + 4
         self._size = np.uint64(size)
         self._words = np.zeros((2, size), dtype=np.uint64)
@@ -518,6 +528,8 @@ class SortedRuns:
         self._version: object = None
         self._pool: Keys = np.empty(0, dtype=_KIND)
         self._sizes: dict[int, int] = {}
+        self._parts: dict[int, int | None] = {}
+        """The first four bits of all ids of a run; None if they differ."""
         self._factors = Hashes.factors()
         self._filters: list[Filter] = []
 
@@ -557,7 +569,10 @@ class SortedRuns:
             maybe = maybe[~known[maybe]]
             if maybe.size:
                 wanted = [ids[place : place + 1].tobytes() for place in maybe.tolist()]
-                held = self._table.known(wanted, sorted(filter.runs))
+                runs = [(run, self._parts[run]) for run in sorted(filter.runs)]
+                held = self._table.known(
+                    [(id, run) for id in wanted for run, part in runs if part in (None, id[0] >> 4)]
+                )
                 known[maybe] = [id in held for id in wanted]
         return known
 
@@ -567,54 +582,80 @@ class SortedRuns:
         if len(pool) >= 2 * self._table.pool:
             stays = np.zeros(len(pool), dtype=np.bool_)
             stays[np.random.default_rng().permutation(len(pool))[: self._table.pool]] = True
-            self._put_run(pool[~stays])
+            self._put_runs(pool[~stays])
             pool = pool[stays]
         self._version = self._table.write_pool(pool.tobytes())
         self._pool = pool
 
-    def _put_run(self, ids: Keys) -> None:
-        run = secrets.randbits(62) + 1
-        self._table.write(run, chunks(ids, self._table.chunk))
-        self._remember(run, ids)
+    def _put_runs(self, ids: Keys) -> None:
+        """One run of ids, which ascend, or its parts."""
+        bits = _first_bits(ids)
+        whole = len(ids) < self._table.split or bits[0] == bits[-1]
+        for part in [ids] if whole else np.split(ids, np.searchsorted(bits, range(1, 16))):
+            if len(part):
+                run = secrets.randbits(62) + 1
+                self._table.write(run, chunks(part, self._table.chunk))
+                self._remember(run, part)
 
     def _remember(self, run: int, ids: Keys) -> None:
-        large = len(ids) >= self._table.largest
-        with_room = (filter for filter in self._filters if filter.room >= len(ids)) if large else iter(())
+        bits = _first_bits(ids)
+        self._sizes[run], self._parts[run] = len(ids), int(bits[0]) if bits[0] == bits[-1] else None
+        large = not self._is_merged(run)
+        with_room = (filter for filter in self._filters if filter.large == large and filter.room >= len(ids))
         filter = next(with_room, None)
         if filter is None:
-            filter = Filter(len(ids) * RATIO if large else len(ids))
+            filter = Filter(max(len(ids), ROOM_LARGE if large else ROOM_SMALL))
             self._filters.append(filter)
         filter.add(run, ids, self._factors)
-        self._sizes[run] = len(ids)
 
     def _forget(self, run: int) -> None:
-        del self._sizes[run]
+        del self._sizes[run], self._parts[run]
         for filter in self._filters:
             filter.runs.discard(run)
         self._filters = [filter for filter in self._filters if filter.runs]
 
+    def _is_merged(self, run: int) -> bool:
+        """Whether a run will be merged with others."""
+        return self._sizes[run] < (self._table.split if self._parts[run] is None else self._table.largest)
+
     def _merge(self) -> None:
-        while len(some := self._alike()) >= RATIO:
+        """Merge some runs if it is time: a commit waits for it, so others wait for the next commit."""
+        some = self._due()
+        if some:
             merged = np.sort(np.concatenate([self._read(run) for run in some]), kind="stable")
             # Before the merged ones are written, which then take their pages.
             for run in some:
                 self._table.drop(run)
                 self._forget(run)
-            self._put_run(merged)
+            self._put_runs(merged)
 
-    def _alike(self) -> list[int]:
-        """The runs of the size that has most of them, the largest excepted."""
-        alike: dict[int, list[int]] = {}
+    def _due(self) -> list[int]:
+        """Runs to be merged now: the smallest of those that are alike, where there are enough."""
+        alike: dict[tuple[int | None, int], list[int]] = {}
         for run, size in self._sizes.items():
-            if size < self._table.largest:
+            if self._is_merged(run):
                 level, least = 0, self._table.pool * RATIO
-                while size >= least:
+                while self._parts[run] is None and size >= least:
                     level, least = level + 1, least * RATIO
-                alike.setdefault(level, []).append(run)
-        return max(alike.values(), key=len, default=[])
+                alike.setdefault((self._parts[run], level), []).append(run)
+        for some in sorted(alike.values(), key=len, reverse=True):
+            some.sort(key=self._sizes.__getitem__)
+            total, chosen = 0, list[int]()
+            for run in some[:RATIO]:
+                if total < MERGED:
+                    chosen.append(run)
+                    total += self._sizes[run]
+            if len(chosen) >= RATIO or total >= MERGED:
+                return chosen
+        return []
 
     def _read(self, run: int) -> Keys:
         return np.frombuffer(b"".join(self._table.read(run)), dtype=_KIND)
+
+
+def _first_bits(ids: Keys) -> NDArray[np.uint8]:
+    """The first four bits of each id."""
+    return np.ascontiguousarray(ids).view(np.uint8).reshape(-1, ID_BYTES)[:, 0] >> np.uint8(4)
 
 
 def select_runs(table: str, where: str = "true") -> str:

@@ -694,7 +694,7 @@ class ServerRuns(RunTable):
     Partitions are used by their own names, which is faster.
     """
 
-    pool, chunk, largest = 120, 480, 1 << 18
+    pool, chunk, split, largest = 120, 480, 1 << 14, 1 << 13
 
     def __init__(self, query: Callable[..., list[Row]], send: Callable[..., None], place: str) -> None:
         self._query, self._send = query, send
@@ -710,11 +710,11 @@ class ServerRuns(RunTable):
         table = self._pool if run == POOL else self._runs
         return [raw for (raw,) in self._query(f"SELECT ids FROM {table} WHERE run = ? ORDER BY first", run)]
 
-    def known(self, ids: list[bytes], runs: list[int]) -> set[bytes]:
-        select = f"SELECT ids FROM {self._runs} t WHERE t.run = chosen.run AND first <= given.id"
+    def known(self, pairs: Sequence[tuple[bytes, int]]) -> set[bytes]:
+        select = f"SELECT ids FROM {self._runs} t WHERE t.run = given.run AND first <= given.id"
         row = f"LATERAL ({select} ORDER BY first DESC LIMIT 1) row"
-        pairs = "unnest(?b) given (id), unnest(?::bigint[]) chosen (run)"
-        held = f"FROM {pairs}, {row} WHERE position(given.id IN row.ids) > 0"
+        held = f"FROM unnest(?b, ?::bigint[]) given (id, run), {row} WHERE position(given.id IN row.ids) > 0"
+        ids, runs = [id for id, _ in pairs], [run for _, run in pairs]
         return {id for (id,) in self._query(f"SELECT given.id {held}", ids, runs)}
 
     def drop(self, run: int) -> None:

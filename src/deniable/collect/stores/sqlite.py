@@ -27,6 +27,7 @@ from deniable import __version__
 from deniable._files import atomic_path
 from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError, TakenError, VersionError
 from deniable.collect.stores.batches import (
+    MERGED,
     POOL,
     EpochGroup,
     Flags,
@@ -362,7 +363,7 @@ class SqliteStore(SqlStore):
         runs = self._query(f"SELECT DISTINCT run FROM seen WHERE {_EPOCH}", entry.key, epoch)
         for (run,) in runs:
             ids = keys(joined(FileRuns(self._query, (entry.key, epoch)).read(run), ID_BYTES))
-            yield from (ids[at : at + FileRuns.largest] for at in range(0, len(ids), FileRuns.largest))
+            yield from (ids[at : at + MERGED] for at in range(0, len(ids), MERGED))
 
     def size(self) -> int:
         files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
@@ -387,7 +388,7 @@ class SqliteStore(SqlStore):
 class FileRuns(RunTable):
     """Runs in a file: rows of some pages."""
 
-    pool, chunk, largest = 1024, 1024, 1 << 17
+    pool, chunk, split, largest = 1024, 1024, 1 << 14, 1 << 13
 
     def __init__(self, query: Callable[..., list[Row]], place: tuple[int, int]) -> None:
         self._query, self._place = query, place
@@ -403,8 +404,8 @@ class FileRuns(RunTable):
         select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? ORDER BY first"
         return [raw for (raw,) in self._query(select, *self._place, run)]
 
-    def known(self, ids: list[bytes], runs: list[int]) -> set[bytes]:
-        return {id for id in ids if any(self._holds(run, id) for run in runs)}
+    def known(self, pairs: Sequence[tuple[bytes, int]]) -> set[bytes]:
+        return {id for id, run in pairs if self._holds(run, id)}
 
     def _holds(self, run: int, id: bytes) -> bool:
         select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? AND first <= ? ORDER BY first DESC LIMIT 1"
