@@ -13,7 +13,6 @@ import csv
 import errno
 import io
 import json
-import math
 import os
 import secrets
 import shutil
@@ -23,6 +22,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from deniable._plain import plain_cell
 from deniable.errors import DeniableError, SpecError
 
 T = TypeVar("T")
@@ -155,7 +155,9 @@ def parse_csv(content: str | bytes, where: str) -> list[tuple[int, list[str]]]:
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+        rows = [
+            (reader.line_num, [plain_cell(cell.strip()) for cell in row]) for row in reader if any(map(str.strip, row))
+        ]
     except csv.Error as wrong:
         raise SpecError(f"{where} is not CSV: {wrong} in line {reader.line_num}") from None
     if not rows:
@@ -171,8 +173,3 @@ def _decoded(content: str | bytes, where: str) -> str:
     if not text.strip():
         raise SpecError(f"{where} is empty")
     return text
-
-
-def csv_cell(cell: Any) -> Any:
-    """A cell of CSV: empty where a number is not known."""
-    return "" if isinstance(cell, float) and math.isnan(cell) else cell

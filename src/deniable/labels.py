@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable._plain import escaped
 from deniable.errors import LabelError, ShapeError, SpecError
 from deniable.exact import fraction
 from deniable.specs import integer_text, read_integer
@@ -119,23 +120,33 @@ def text(label: Label) -> str:
     return str(label)
 
 
+def shown(label: Label) -> str:
+    """A label in a sentence, a table or a picture: no character that drives a terminal or reorders a line."""
+    return escaped(text(label))
+
+
+def cell(label: Label) -> Any:
+    """A label in a column of CSV: numbers stay numbers, everything else is written as people read it."""
+    return label if isinstance(label, int | float) else text(label)
+
+
 def written(label: Label) -> tuple[str, ...]:
     """How people and spreadsheets write a label: truth values in any case, all others as they are shown.
 
     >>> written(True), written("yes")
     (('True', 'true', 'TRUE'), ('yes',))
     """
-    shown = text(label)
-    return (shown, shown.lower(), shown.upper()) if isinstance(label, bool) else (shown,)
+    said = text(label)
+    return (said, said.lower(), said.upper()) if isinstance(label, bool) else (said,)
 
 
-def whole_number(shown: str) -> int | None:
+def whole_number(said: str) -> int | None:
     """The integer that this text means to people and spreadsheets, or None; columns with gaps often hold floats.
 
     >>> whole_number("3"), whole_number(" 3.0"), whole_number("3.5"), whole_number("three")
     (3, 3, None, None)
     """
-    found = _WHOLE_NUMBER.fullmatch(shown)
+    found = _WHOLE_NUMBER.fullmatch(said)
     return None if found is None else int(found[1])
 
 

@@ -69,7 +69,7 @@ export class Comparison {
     const { key: id, text } = panel;
     if (message) return h("section", {}, h("h3", {}, text), h("p", {}, enough ? "Name texts to look for first." : "Not enough answers yet in one of the ranges."));
     const clear = ({ difference, stderr }) => Math.abs(difference) / stderr;
-    const found = answers.map((one) => ({ ...one, label: label(one.label), value: one.difference }));
+    const found = answers.map((one) => ({ ...one, label: label(one.label), text: typeof one.label !== "number", value: one.difference }));
     const shape = panel.shape && !panel.plane;
     const what = shape ? "distributions" : panel.inShares ? "shares" : "figures";
     if (!shape) found.sort((x, y) => clear(y) - clear(x));
@@ -77,10 +77,11 @@ export class Comparison {
     const rows = found.slice(0, top ?? undefined).map((row) => ({ label: row.label, bars: [row] }));
     const write = (row, i) => (x) => (shape && i ? percent(x, digitsFor(row.stderr)) : panel.write(x, row.stderr, panel.unit));
     const numbers = found.map((row, i) => [row.label, ...[row.before, row.after, row.difference, row.stderr, row.low, row.high].map(write(row, i))]);
-    const quote = (name) => `"${String(name).replaceAll('"', '""')}"`;
+    // A spreadsheet runs text that begins like a formula, unless a ' stands before it.
+    const quote = (name) => `"${String(name).replace(/^'*[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
     const { epochs } = this.#board.survey.terms;
     const when = [first, second].map((range) => quote(period(epochs, ...range.split("..").map(Number))));
-    const csv = ["before_period,after_period,label,before,after,difference,stderr,low,high", ...found.map((r) => [...when, quote(r.label), r.before, r.after, r.difference, r.stderr, r.low, r.high].join(","))].join("\n");
+    const csv = ["before_period,after_period,label,before,after,difference,stderr,low,high", ...found.map((r) => [...when, r.text ? quote(r.label) : r.label, r.before, r.after, r.difference, r.stderr, r.low, r.high].join(","))].join("\n");
     const title = `Differences for “${text}” with ${percent(level, 0)} intervals; the table has the numbers`;
     return h(
       "section",

@@ -26,7 +26,7 @@ from deniable.channels.geometric_law import decay_ceil, denominator, fits, matri
 from deniable.channels.laws import Floats, probability_vector, read_rows, reduce_rows
 from deniable.errors import ChannelError, InternalError, LabelError, ProbabilityError, ShapeError, SpecError
 from deniable.exact import level_text
-from deniable.labels import Label, as_label, as_labels, in_order, index_of, label_key, label_spec, load_label, text
+from deniable.labels import Label, as_label, as_labels, in_order, index_of, label_key, label_spec, load_label, shown
 from deniable.randomness import Bits, Law, source_of
 from deniable.randomness.kernels import RowTables, row_tables
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer
@@ -409,12 +409,12 @@ def _heat_map(channel: Channel, ax: Any = None) -> Any:
     top = float(channel.rows.max())
     image = ax.imshow(channel.rows, cmap="Blues", vmin=0.0, vmax=top, aspect="auto")
     if columns <= _MOST_NAMED:
-        names = [text(label) for label in channel.outputs]
+        names = [shown(label) for label in channel.outputs]
         slant = 45 if max(map(len, names)) > 4 and columns > 6 else 0
         # "$5-$10" is a range of money, not a formula.
         ax.set_xticks(range(columns), names, rotation=slant, ha="right" if slant else "center", parse_math=False)
     if rows <= _MOST_NAMED:
-        ax.set_yticks(range(rows), [text(label) for label in channel.inputs], parse_math=False)
+        ax.set_yticks(range(rows), [shown(label) for label in channel.inputs], parse_math=False)
     if rows <= _MOST_WRITTEN and columns <= _MOST_WRITTEN:
         for x in range(rows):
             for y in range(columns):

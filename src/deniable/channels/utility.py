@@ -48,7 +48,7 @@ from deniable.channels.inference.em import NewtonSystem
 from deniable.channels.laws import Floats, probability_vector
 from deniable.channels.noise import as_channel
 from deniable.errors import LabelError, NumberError, ShapeError
-from deniable.labels import Label, as_label, as_labels, index_of, label_key, text
+from deniable.labels import Label, as_label, as_labels, index_of, label_key, shown
 
 # -- gain and loss functions: gain[guess, truth] ------------------------------------------------------
 
@@ -158,13 +158,13 @@ class Utility:
     def __str__(self) -> str:
         kind = "loss" if self.is_loss else "gain"
         moved = [
-            f"{text(z)} -> {text(g)}"
+            f"{shown(z)} -> {shown(g)}"
             for z, g in zip(self.outputs, self.remap, strict=True)
             if label_key(z) != label_key(g)
         ]
-        shown = ", ".join(moved[:8]) + (f", ... ({len(moved)} in all)" if len(moved) > 8 else "")
+        listed = ", ".join(moved[:8]) + (f", ... ({len(moved)} in all)" if len(moved) > 8 else "")
         taken = "" if self.direct is None else f", {self.direct:.6g} at face value"
-        return f"expected {kind} {self.value:.6g} ({self.blind:.6g} blind{taken}); remap {shown or 'none'}"
+        return f"expected {kind} {self.value:.6g} ({self.blind:.6g} blind{taken}); remap {listed or 'none'}"
 
 
 def utility(
@@ -232,7 +232,7 @@ def _answers(query: Answers, inputs: Sequence[Label]) -> list[Label]:
         known = {label_key(as_label(key)): value for key, value in query.items()}
         missing = [x for x in inputs if label_key(x) not in known]
         if missing:
-            raise LabelError(f"the query has no answer for the input {text(missing[0])}")
+            raise LabelError(f"the query has no answer for the input {shown(missing[0])}")
         return [as_label(known[label_key(x)]) for x in inputs]
     if callable(query):
         return [as_label(query(x)) for x in inputs]
@@ -275,7 +275,7 @@ def _given(remap: Remap, outputs: Sequence[Label], guesses: Sequence[Label]) -> 
         raise LabelError(f"the remap needs one guess for each of the {len(outputs)} outputs") from None
     places = _own(chosen, guesses)
     if (places < 0).any():
-        raise LabelError(f"the remap guesses {text(chosen[int(np.argmin(places))])}, which is not a guess")
+        raise LabelError(f"the remap guesses {shown(chosen[int(np.argmin(places))])}, which is not a guess")
     return places
 
 

@@ -23,6 +23,7 @@ from deniable.cli.options import (
     STDIN,
     All,
     Csv,
+    Formulas,
     Json,
     Plot,
     Seed,
@@ -37,7 +38,7 @@ from deniable.cli.output import examples, ratio_text, ratio_words, save_figure, 
 from deniable.cli.read_channels import FORMS, Names, as_floats, read_adjacency, read_channel, read_lines, read_vector
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import level_text
-from deniable.labels import label_spec, text
+from deniable.labels import cell, label_spec, text
 from deniable.results import Rows, finite, number
 
 app = new_app()
@@ -101,6 +102,7 @@ def show(
     plot: Plot = None,
     as_json: Json = False,
     as_csv: Csv = False,
+    formulas: Formulas = False,
 ) -> None:
     """Show a channel: its matrix, its level, and the pair of inputs that it protects least."""
     one_format(as_json, as_csv)
@@ -113,8 +115,8 @@ def show(
         output.document(_channel_document(source, given))
     elif as_csv:
         entries = _exact_rows(given) if fractions else given.rows.tolist()
-        body = [[text(label), *row] for label, row in zip(given.inputs, entries, strict=True)]
-        output.csv_table([["", *map(text, given.outputs)], *body])
+        body = [[cell(label), *row] for label, row in zip(given.inputs, entries, strict=True)]
+        output.csv_table([["", *map(cell, given.outputs)], *body], formulas)
     else:
         output.facts(_summary(source, given, fractions))
         output.write("\n")
@@ -210,6 +212,7 @@ def push(
     everything: All = False,
     as_json: Json = False,
     as_csv: Csv = False,
+    formulas: Formulas = False,
 ) -> None:
     """Push a prior through a channel: how likely each output is, and what it says about the input."""
     one_format(as_json, as_csv)
@@ -223,7 +226,7 @@ def push(
     )
     floats = as_floats(belief, "prior")
     marginal, posteriors = given.push(floats), given.posterior(floats)
-    rows, columns = [text(y) for y in given.outputs], [text(x) for x in given.inputs]
+    rows, columns = [cell(y) for y in given.outputs], [cell(x) for x in given.inputs]
     if as_json:
         law = [entry / sum(belief) for entry in belief]
         content: dict[str, Any] = {
@@ -243,7 +246,9 @@ def push(
     elif as_csv:
         head = ["output", "probability", *(columns if posterior else [])]
         extra = posteriors.tolist() if posterior else [[]] * len(rows)
-        output.csv_table([head, *([y, p, *row] for y, p, row in zip(rows, marginal.tolist(), extra, strict=True))])
+        output.csv_table(
+            [head, *([y, p, *row] for y, p, row in zip(rows, marginal.tolist(), extra, strict=True))], formulas
+        )
     else:
         rows, columns = [shown(y) for y in given.outputs], [shown(x) for x in given.inputs]
         output.table(
@@ -343,6 +348,7 @@ def infer(
     plot: Plot = None,
     as_json: Json = False,
     as_csv: Csv = False,
+    formulas: Formulas = False,
 ) -> None:
     """Estimate how common each true answer is, from how often each output came, with error bars."""
     one_format(as_json, as_csv)
@@ -364,7 +370,7 @@ def infer(
     if as_json:
         output.document(result.to_dict(level))
     elif as_csv:
-        output.write(result.to_csv(level))
+        output.data(result.to_csv(level, formulas=formulas))
     else:
         _print_inference(result, result.table(level))
         output.files(drawn=plot)

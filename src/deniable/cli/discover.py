@@ -25,7 +25,7 @@ from deniable.cli.estimate import (
     write_parquet,
 )
 from deniable.cli.load_survey import questions
-from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format
+from deniable.cli.options import AnalystToken, Csv, Formulas, Json, Plot, new_app, one_format
 from deniable.cli.output import examples, save_figure
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.protocols import Found
@@ -97,6 +97,7 @@ def discover(
     ] = None,
     as_json: Json = False,
     as_csv: Csv = False,
+    formulas: Formulas = False,
 ) -> None:
     """Find the common ones among answers that nobody listed, with shares, intervals and p-values.
 
@@ -144,7 +145,7 @@ def discover(
     if as_json:
         output.document(described(target, found))
     elif as_csv:
-        output.csv_table([COLUMNS, *(row for id, one in found.items() for row in one.rows(id))])
+        output.csv_table([COLUMNS, *(row for id, one in found.items() for row in one.rows(id))], formulas)
     else:
         for i, (id, one) in enumerate(found.items()):
             print_finding(id, known[id][0], one, everything, first=i == 0)

@@ -14,7 +14,7 @@ from deniable._extras import require
 from deniable._files import atomic_write
 from deniable.cli import output
 from deniable.cli.load_survey import Target, find, find_round, questions, read_rounds, read_target, service_rounds
-from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format, read_text
+from deniable.cli.options import AnalystToken, Csv, Formulas, Json, Plot, new_app, one_format, read_text
 from deniable.cli.output import examples, many, save_figure, shown
 from deniable.cli.tally import counted
 from deniable.collect.analyst import Analyst, ServiceRefused, read_range
@@ -165,6 +165,7 @@ def estimate(
     ] = None,
     as_json: Json = False,
     as_csv: Csv = False,
+    formulas: Formulas = False,
 ) -> None:
     """Estimate how common each answer is, with error bars.
 
@@ -201,7 +202,7 @@ def estimate(
     if as_json:
         output.document(described(target, found))
     elif as_csv:
-        output.csv_table([COLUMNS, *(row for id, one in found.items() for row in one.rows(id))])
+        output.csv_table([COLUMNS, *(row for id, one in found.items() for row in one.rows(id))], formulas)
     else:
         for i, (id, one) in enumerate(found.items()):
             print_finding(id, known[id.partition(".")[0]][0], one, everything, first=i == 0)
@@ -447,6 +448,7 @@ def write_parquet(path: Path, found: dict[str, Finding]) -> None:
     pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
     rows = [row for id, one in found.items() for row in one.rows(id)]
     columns = {name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
+    columns["label"] = list(map(str, columns["label"]))
     table = pa.table(
         columns | {name: pa.array(columns[name], pa.float64()) for name in ("count", "unlisted", "p_value")}
     )

@@ -265,7 +265,7 @@ def _show(
     if as_json:
         output.document(result.to_dict())
     elif as_csv:
-        output.write(result.to_csv())
+        output.data(result.to_csv())
     else:
         if result.headline:
             output.heading(result.headline)

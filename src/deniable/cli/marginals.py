@@ -9,7 +9,7 @@ import typer
 from deniable.cli import output
 from deniable.cli.estimate import EpochRange, Few, FromService, Summed, Surveyed, shown_enough, sums
 from deniable.cli.load_survey import Target, questions
-from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format
+from deniable.cli.options import AnalystToken, Csv, Formulas, Json, Plot, new_app, one_format
 from deniable.cli.output import examples, save_figure, shown
 from deniable.errors import LabelError, SpecError
 from deniable.protocols import Tally
@@ -74,6 +74,7 @@ def marginals(
     plot: Plot = None,
     as_json: Json = False,
     as_csv: Csv = False,
+    formulas: Formulas = False,
 ) -> None:
     """Show tables of several columns of a record, and which columns hang together.
 
@@ -89,7 +90,7 @@ def marginals(
     target, total, repeats = sums(survey, inputs, service, token, epochs)
     id, found = joint(target, total, question, repeats, few)
     if not columns:
-        _associations(id, found, plot, as_json, as_csv)
+        _associations(id, found, plot, as_json, as_csv, formulas)
         return
     tables = _tables(found, columns, given, model)
     if plot is not None:
@@ -100,7 +101,7 @@ def marginals(
         output.document({"question": id, "tables": [_described(name, one, level) for name, one in tables.items()]})
     elif as_csv:
         lines = [[name, *row.values()] for name, one in tables.items() for row in one.table(level).records()]
-        output.csv_table([["columns", "label", "value", "stderr", "low", "high", "unit", "count"], *lines])
+        output.csv_table([["columns", "label", "value", "stderr", "low", "high", "unit", "count"], *lines], formulas)
     else:
         for place, (name, one) in enumerate(tables.items()):
             output.write("\n" if place else "")
@@ -164,7 +165,7 @@ def _described(name: str, table: Crosstab, level: float) -> dict[str, Any]:
     return {"columns": name, "axes": axes} | table.to_dict(level) | {"assumed": list(table.said)}
 
 
-def _associations(id: str, found: Joint, plot: Any, as_json: bool, as_csv: bool) -> None:
+def _associations(id: str, found: Joint, plot: Any, as_json: bool, as_csv: bool, formulas: bool) -> None:
     each = found.associations()
     rows = [
         [" & ".join(pair), found.parts[" & ".join(pair)].n, one.test.p_value, one.strength, *one[2:]]
@@ -178,7 +179,7 @@ def _associations(id: str, found: Joint, plot: Any, as_json: bool, as_csv: bool)
         described = [dict(zip(names, row, strict=True)) for row in rows]
         output.document({"question": id, "n": found.n, "associations": described})
     elif as_csv:
-        output.csv_table([names, *rows])
+        output.csv_table([names, *rows], formulas)
     else:
         output.heading(f"{shown(id)}: which columns hang together")
         output.facts([("reports", str(found.n))])

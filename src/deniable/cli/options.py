@@ -34,6 +34,13 @@ Source = Annotated[
 All = Annotated[bool, typer.Option("--all", help="Show every row and column of a large matrix.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+Formulas = Annotated[
+    bool,
+    typer.Option(
+        "--formulas",
+        help="In CSV, put no ' before text that a spreadsheet would run: that begins with =, +, - or @.",
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", help="Draw a picture (.png, .svg, .pdf).", show_default=False),

@@ -4,7 +4,7 @@ Terminal   rich's tables and colours
 Pipe       no colour codes, no boxes, nothing wrapped or shortened
 JSON       one document; exact numbers are strings "a/b" beside floats, NaN and infinities are null
 Progress   on a terminal only, and never on standard output
-Labels     control characters are written as escapes, so that a file cannot drive the terminal
+Text       control and bidirectional characters are written as escapes, so that nobody's text drives the terminal
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import sys
@@ -31,11 +32,14 @@ import typer
 
 from deniable import exact
 from deniable._extras import require
-from deniable._files import atomic_write, csv_cell
+from deniable._files import atomic_write
+from deniable._plain import csv_cell, escaped
 from deniable.errors import SpecError
 
 PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
 WIDEST_PROSE = 88
+
+_FOREIGN = re.compile(r"[^\n -~]+")
 
 # Exact laws have integers of some thousand digits; Python's limit is for servers that read strangers' numbers.
 _LONGEST_INTEGER = 200_000
@@ -47,7 +51,12 @@ def on_terminal() -> bool:
 
 
 def write(content: str) -> None:
-    """To standard output; when its reader has gone, the command ends quietly."""
+    """Text for people, to standard output; when its reader has gone, the command ends quietly."""
+    data(escaped(content, keep="\n"))
+
+
+def data(content: str) -> None:
+    """The same for data, as it is."""
     try:
         sys.stdout.write(content)
     except BrokenPipeError:
@@ -63,14 +72,14 @@ def hush() -> None:
 
 def note(kind: str, message: str) -> None:
     """One line on standard error."""
-    print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
+    print(escaped(f"{kind}: {' '.join(message.split())}"), file=sys.stderr)
 
 
 def shown(label: Any) -> str:
     """A label for a table."""
     from deniable.labels import text  # loads numpy, for which `deniable --help` need not wait
 
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text(label))
+    return escaped(text(label))
 
 
 def number(value: float, digits: int = 10) -> str:
@@ -89,7 +98,13 @@ def many(n: int, what: str) -> str:
 
 def document(content: Any) -> None:
     """Print one JSON document."""
-    write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    written = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    data(_FOREIGN.sub(_visible, written) + "\n")
+
+
+def _visible(found: re.Match[str]) -> str:
+    """Characters of a JSON document, as escapes of JSON where they are invisible."""
+    return "".join(c if c == escaped(c) else json.dumps(c)[1:-1] for c in found[0])
 
 
 def save_json(path: Path, content: Any, indent: int | None = None) -> None:
@@ -98,11 +113,11 @@ def save_json(path: Path, content: Any, indent: int | None = None) -> None:
         file.write((json.dumps(content, indent=indent, ensure_ascii=False) + "\n").encode())
 
 
-def csv_table(rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows as CSV."""
+def csv_table(rows: Sequence[Sequence[Any]], formulas: bool = False) -> None:
+    """Print rows as CSV; text that a spreadsheet would run gets a ' in front, unless `formulas` are left."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(map(csv_cell, row) for row in rows)
-    write(out.getvalue())
+    csv.writer(out, lineterminator="\n").writerows([csv_cell(cell, formulas) for cell in row] for row in rows)
+    data(out.getvalue())
 
 
 def prose(content: str) -> None:
@@ -123,19 +138,19 @@ def styled(content: str, style: str) -> None:
         return
     from rich.text import Text
 
-    _console().print(Text(content, style=style), soft_wrap=True)
+    _console().print(Text(escaped(content), style=style), soft_wrap=True)
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and values, one pair per line; a long value is never cut."""
     left = max(len(name) for name, _ in pairs)
     if not on_terminal():
-        write("".join(f"{name:<{left}}  {value}\n" for name, value in pairs))
+        write("".join(f"{escaped(name):<{left}}  {escaped(value)}\n" for name, value in pairs))
         return
     from rich.text import Text
 
     for name, value in pairs:
-        _console().print(Text.assemble((f"{name:<{left}}  ", "cyan"), value), soft_wrap=True)
+        _console().print(Text.assemble((f"{escaped(name):<{left}}  ", "cyan"), escaped(value)), soft_wrap=True)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
@@ -143,6 +158,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
     if on_terminal():
         _rich_table(head, rows, left)
         return
+    head, rows = [escaped(cell) for cell in head], [[escaped(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
         sized = zip(row, widths, strict=True)
@@ -158,9 +174,9 @@ def _rich_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
     drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False, show_edge=False)
     for i, name in enumerate(head):
         # Folding keeps every digit where cutting would lose some.
-        drawn.add_column(Text(name), justify="left" if i < left else "right", overflow="fold")
+        drawn.add_column(Text(escaped(name)), justify="left" if i < left else "right", overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
+        drawn.add_row(*(Text(escaped(cell)) for cell in row))
     _console().print(drawn)
 
 

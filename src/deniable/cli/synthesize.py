@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable._files import atomic_write
+from deniable._plain import csv_cell
 from deniable.cli import output
 from deniable.cli.estimate import EpochRange, Few, FromService, Summed, Surveyed, sums
 from deniable.cli.load_survey import Target, questions
@@ -21,6 +22,7 @@ from deniable.cli.options import AnalystToken, Json, new_app
 from deniable.cli.output import examples, shown
 from deniable.domains import Integers, ListedDomain, Records
 from deniable.errors import SpecError
+from deniable.files.answers import without_quotes
 from deniable.labels import text
 from deniable.results import Floats, Joint
 from deniable.results.joint import Model
@@ -142,7 +144,9 @@ def _read(path: Path, domain: Records) -> dict[str, Any]:
     missing = [name for name in domain.names if name not in table.column_names]
     if missing:
         raise SpecError(f"{path} has no column {missing[0]!r}")
-    return {name: as_answers(domain[name], table.column(name), typed=path.suffix != ".csv") for name in domain.names}
+    if path.suffix != ".csv":
+        return {name: as_answers(domain[name], table.column(name), typed=True) for name in domain.names}
+    return {name: as_answers(domain[name], without_quotes(table.column(name)), typed=False) for name in domain.names}
 
 
 def learns(domain: Records, drawn: Mapping[str, Any], true: Mapping[str, Any], target: str) -> dict[str, Any]:
@@ -221,7 +225,8 @@ def _write(path: Path, drawn: dict[str, list[Any]]) -> None:
         if path.suffix == ".parquet":
             require("pyarrow.parquet", "files").write_table(table, file)
         elif path.suffix == ".csv":
-            require("pyarrow.csv", "files").write_csv(table, file)
+            quoted = [list(map(csv_cell, column.to_pylist())) for column in table.columns]
+            require("pyarrow.csv", "files").write_csv(pa.table(quoted, schema=table.schema), file)
         else:
             with pa.ipc.new_stream(file, table.schema) as stream:
                 stream.write_table(table)

@@ -13,6 +13,7 @@ import typer
 
 from deniable import exact
 from deniable._files import parse_json
+from deniable._plain import csv_cell
 from deniable.channels import Channel
 from deniable.channels.hypothesis import Decision, decide
 from deniable.channels.laws import Laws
@@ -24,6 +25,7 @@ from deniable.cli.options import (
     STDIN,
     AnalystToken,
     Csv,
+    Formulas,
     Json,
     is_json,
     named,
@@ -136,6 +138,7 @@ def decide_between(
     few: Few = False,
     as_json: Json = False,
     as_csv: Csv = False,
+    formulas: Formulas = False,
 ) -> None:
     """Decide which hypothesis the reports favour, or test shares, a mean or groups, with p-values.
 
@@ -163,7 +166,7 @@ def decide_between(
             if strata
             else _tested(target, total, repeats, others, shares, mean, question, few)
         )
-        _write_tests(target, tested, exact.fraction(level, "the level"), as_json, as_csv)
+        _write_tests(target, tested, exact.fraction(level, "the level"), as_json, as_csv, formulas)
         return
     if laws is not None and law:
         raise SpecError("give the hypotheses in a file with --laws, or one by one with --law, not both")
@@ -177,7 +180,7 @@ def decide_between(
     if as_json:
         output.document(_document(target, found))
     elif as_csv:
-        _write_csv(target, found)
+        _write_csv(target, found, formulas)
     else:
         texts = {} if target is None else questions(target)
         for place, (id, decision) in enumerate(found.items()):
@@ -358,7 +361,12 @@ def _tested_strata(
 
 
 def _write_tests(
-    target: Target, found: dict[str, SignificanceTest], level: Fraction, as_json: bool, as_csv: bool
+    target: Target,
+    found: dict[str, SignificanceTest],
+    level: Fraction,
+    as_json: bool,
+    as_csv: bool,
+    formulas: bool,
 ) -> None:
     texts = {id: text for id, (text, _) in questions(target).items()}
     if as_json:
@@ -372,7 +380,7 @@ def _write_tests(
     if as_csv:
         names = ("hypothesis", "p_value", "statistic", "freedom", "method", "sentence")
         rows = [[id, *(one.to_dict()[name] for name in names), sum(one.n)] for id, one in found.items()]
-        output.csv_table([["question", *names, "n"], *rows])
+        output.csv_table([["question", *names, "n"], *rows], formulas)
         return
     for place, (id, one) in enumerate(found.items()):
         if place:
@@ -412,12 +420,13 @@ def _document(target: Target | None, found: dict[str, Decision]) -> dict[str, An
     return head | {"questions": described}
 
 
-def _write_csv(target: Target | None, found: dict[str, Decision]) -> None:
+def _write_csv(target: Target | None, found: dict[str, Decision], formulas: bool) -> None:
     rows: list[list[Any]] = []
     for id, one in found.items():
-        head, *body = csv.reader(io.StringIO(one.to_csv()))
+        head, *body = csv.reader(io.StringIO(one.to_csv(formulas=formulas)))
         if not rows:
             rows.append([*(["question"] if target is not None else []), *head, "n", "level"])
         same: list[Label] = [one.n, float(one.level)]
-        rows += [[*([id] if target is not None else []), *row, *same] for row in body]
-    output.csv_table(rows)
+        named = [csv_cell(id, formulas)] if target is not None else []
+        rows += [[*named, *row, *same] for row in body]
+    output.csv_table(rows, formulas=True)  # the cells are those of CSV already

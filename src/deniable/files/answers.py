@@ -31,6 +31,7 @@ import numpy as np
 
 from deniable._extras import require
 from deniable._files import parse_json
+from deniable._plain import QUOTED
 from deniable.columns import Coded, coded, kind
 from deniable.domains import Domain
 from deniable.errors import DomainError, ReportError, SpecError
@@ -115,6 +116,14 @@ def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
     return tables.as_answers(domain, column, typed) if text or types.is_decimal(kind) else column
 
 
+def without_quotes(column: Any) -> Any:
+    """A column of CSV without the ' that keeps a spreadsheet from running text, as `csv_cell` writes it."""
+    pa, compute = require("pyarrow", "files"), require("pyarrow.compute", "files")
+    if isinstance(column, pa.DictionaryArray):
+        return pa.DictionaryArray.from_arrays(column.indices, without_quotes(column.dictionary))
+    return compute.replace_substring_regex(column, QUOTED, r"\1") if pa.types.is_string(column.type) else column
+
+
 def check_types(schema: Any, names: Mapping[str, str], domains: Mapping[str, Domain], where: str) -> None:
     """Refuse columns that hold several values per row, except where the answers are such."""
     types = require("pyarrow", "files").types
@@ -155,7 +164,7 @@ def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -
             ),
         )
         for batch in batches:
-            yield {id: batch.column(place) for place, id in enumerate(chosen)}
+            yield {id: without_quotes(batch.column(place)) for place, id in enumerate(chosen)}
         return
     except pa.ArrowInvalid as wrong:
         complaint = _csv_complaint(source.name, str(wrong))

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable._extras import require
-from deniable._files import csv_cell
+from deniable._plain import csv_cell, escaped
 from deniable.errors import MismatchError, NumberError
-from deniable.labels import Label, label_spec, numbers_first, text
+from deniable.labels import Label, cell, label_spec, numbers_first, shown, text
 from deniable.results.significance import FIT as FIT_TEST
 from deniable.results.significance import Measured, Misfit, SignificanceTest, compare, fit, nothing, smallest
 
@@ -115,8 +115,12 @@ class Rows:
     @property
     def names(self) -> list[str]:
         """The labels for people, each with what it is about."""
-        names = [text(label) for label in self.labels]
-        return [f"{group}: {name}" for group, name in zip(self.groups, names, strict=True)] if self.groups else names
+        names = [shown(label) for label in self.labels]
+        return (
+            [f"{escaped(group)}: {name}" for group, name in zip(self.groups, names, strict=True)]
+            if self.groups
+            else names
+        )
 
     def records(self, json: bool = False) -> list[dict[str, Any]]:
         """One dictionary per row; with `json` labels as a spec writes them, and no NaN or infinity."""
@@ -413,14 +417,17 @@ class Result(ABC):
             "misfit": None if misfit is None else misfit.p_value,
         } | ({"fakes": self.fakes} if self.fakes else {})
 
-    def to_csv(self, level: float = 0.95, population: bool = True) -> str:
-        """One line per row, after a line with the names of the columns."""
+    def to_csv(self, level: float = 0.95, population: bool = True, formulas: bool = False) -> str:
+        """One line per row, after a line with the names of the columns.
+
+        Text that a spreadsheet would run as a formula gets a ' in front, unless `formulas` are left.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         columns = self.table(level, population=population).columns
         writer.writerow(columns)
-        cells = [map(text if name == "label" else csv_cell, column) for name, column in columns.items()]
-        writer.writerows(zip(*cells, strict=True))
+        columns["label"] = list(map(cell, columns["label"]))
+        writer.writerows([csv_cell(one, formulas) for one in row] for row in zip(*columns.values(), strict=True))
         return out.getvalue()
 
     def to_arrow(self, level: float = 0.95, population: bool = True) -> Any:
@@ -467,20 +474,22 @@ class Result(ABC):
             ).rstrip()
             for line in [head, *body]
         ]
-        return "\n".join([*filter(None, [self.headline]), self.title, *lines, *self._remarks(rows)])
+        said = [*filter(None, [self.headline]), self.title, *lines, *self._remarks(rows)]
+        return "\n".join(escaped(one) for one in said)
 
     def __rich__(self) -> Any:
         from rich.table import Table
+        from rich.text import Text
 
         rows = self.table()
         head, body = self.cells(rows)
-        table = Table(
-            title="\n".join(filter(None, [self.headline, self.title])), caption="\n".join(self._remarks(rows)) or None
-        )
+        above, below = filter(None, [self.headline, self.title]), self._remarks(rows)
+        title, caption = (Text("\n".join(map(escaped, lines))) for lines in (above, below))
+        table = Table(title=title, caption=caption if below else None)
         for i, name in enumerate(head):
-            table.add_column(name, justify="left" if i == 0 else "right")
+            table.add_column(Text(escaped(name)), justify="left" if i == 0 else "right")
         for line in body:
-            table.add_row(*line)
+            table.add_row(*(Text(escaped(cell)) for cell in line))
         return table
 
     def _repr_html_(self) -> str:
@@ -542,7 +551,7 @@ class Difference:
 
     def __str__(self) -> str:
         order = np.argsort(-np.abs(self.value / self.stderr), kind="stable")[:ROWS_SHOWN]
-        names = [text(self.labels[i]) for i in order]
+        names = [shown(self.labels[i]) for i in order]
         width = max([6, *(len(name) for name in names)])
         ends = self.interval()
         lines = [f"{'answer':<{width}}  {'difference':>10}  {'95 % interval':>18}  {'p-value':>8}"]
@@ -600,7 +609,7 @@ def bars(result: Result, rows: Rows, ax: Any = None, most: int = 40) -> Any:
     unit = f", {rows.unit}" if rows.unit else ""
     name_of_value = result.heading + unit
     if numbers > MOST_BARS:
-        words = "".join(f", {text(rows.labels[i])} {rows.value[i]:.1%}" for i in range(numbers, size))
+        words = "".join(f", {shown(rows.labels[i])} {rows.value[i]:.1%}" for i in range(numbers, size))
         return _band(rows, numbers, ax, title + words, name_of_value)
     shares, ends = rows.value[order], rows.ends[order]
     seen = (ends[:, 0] > 0) | (ends[:, 1] < 0)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable._extras import require
+from deniable._plain import escaped
 from deniable.errors import LabelError, MismatchError, NumberError
 from deniable.results.base import INK, Floats, Rows, Span, Weights, quantile
 from deniable.results.distribution import Figure
@@ -575,8 +576,10 @@ def heat_map(
     if unsure is not None:
         down, along = np.nonzero(np.reshape(unsure, shown.shape))
         ax.plot(along, down, ".", color=INK, markersize=3)
-    ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
-    ax.set_yticks(range(len(rows)), rows)
-    ax.set(xlabel=second, ylabel=first)
+    ax.set_xticks(
+        range(len(columns)), [escaped(name) for name in columns], rotation=45, ha="right", rotation_mode="anchor"
+    )
+    ax.set_yticks(range(len(rows)), [escaped(name) for name in rows])
+    ax.set(xlabel=escaped(second), ylabel=escaped(first))
     ax.set_title(title, fontsize="medium")
     return ax

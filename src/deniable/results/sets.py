@@ -26,7 +26,7 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import LabelError, MismatchError, NumberError
-from deniable.labels import Label, text
+from deniable.labels import Label, shown, text
 from deniable.results.base import Floats, Result, Rows, quantile
 from deniable.results.shares import Estimate
 
@@ -470,7 +470,7 @@ class KeyMeans(Result):
             return super().notes
         ends = self.interval()
         low, high = self.ends
-        unknown = [text(label) for label, (a, b) in zip(self.labels, ends, strict=True) if a <= low and b >= high]
+        unknown = [shown(label) for label, (a, b) in zip(self.labels, ends, strict=True) if a <= low and b >= high]
         if not unknown:
             return super().notes
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from deniable._extras import require
+from deniable._plain import escaped
 from deniable.errors import LabelError, MismatchError
 from deniable.labels import Label
 from deniable.results.base import NOTHING, TOO_FEW, Floats, Result, Rows, quantile
@@ -134,7 +135,7 @@ class Several(Result):
                 axes.append(part.plot(figure.add_subplot(place), level, most, simultaneous, population))
                 if axes[-1].get_legend() is not None:
                     axes[-1].get_legend().remove()
-                axes[-1].set_title(f"{name}, n = {part.n:,}", fontsize="medium")
+                axes[-1].set_title(f"{escaped(name)}, n = {part.n:,}", fontsize="medium")
         figure.suptitle(self.title, fontsize="medium")
         return axes[0]
 
@@ -407,7 +408,7 @@ class Series(Result):
         shown = [1] if len(self.answers) == 2 else range(min(most, len(self.answers)))
         for place in shown:
             epochs = np.arange(1, self.epochs + 1)
-            (line,) = ax.plot(epochs, self.frequencies[place], label=self.answers[place])
+            (line,) = ax.plot(epochs, self.frequencies[place], label=escaped(self.answers[place]))
             ax.fill_between(epochs, *ends[place].T, color=line.get_color(), alpha=0.2, linewidth=0)
         ax.set(xlabel="epoch", ylabel=self.heading)
         ax.set_title(f"{self.title}: {100 * level:g} % intervals", fontsize="medium")

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
-from deniable.labels import Label, label_spec, text
+from deniable.labels import Label, label_spec, shown
 from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, Weights, number, quantile
 from deniable.results.significance import Measured, contrasts
 
@@ -307,7 +307,7 @@ class Estimate(Result):
         if isinstance(given, Mapping):
             strange = [label for label in given if label not in self.labels]
             if strange:
-                raise LabelError(f"{text(strange[0])} is not one of the {len(self.labels)} answers")
+                raise LabelError(f"{shown(strange[0])} is not one of the {len(self.labels)} answers")
             given = [given.get(label, 0.0 if self.is_whole else math.nan) for label in self.labels]
         if not isinstance(given, Iterable):
             raise NumberError(f"shares are tested against shares, by answer or in order, not against {given!r}")
@@ -356,7 +356,7 @@ class Estimate(Result):
     def cells(self, rows: Rows, most: int = ROWS_SHOWN) -> tuple[list[str], list[list[str]]]:
         body = [
             [
-                text(rows.labels[i]),
+                shown(rows.labels[i]),
                 f"{self.counts[i]:,.1f}",
                 number(rows.value[i], 4),
                 f"{rows.low[i]:.4f} .. {rows.high[i]:.4f}",
@@ -445,13 +445,15 @@ class Winner:
         return {"label": label_spec(self.label), "runner_up": label_spec(self.runner_up)} | numbers
 
     def __str__(self) -> str:
-        lead = f"{100 * self.margin:.2f} points ahead of {text(self.runner_up)} (standard error {100 * self.error:.2f})"
+        lead = (
+            f"{100 * self.margin:.2f} points ahead of {shown(self.runner_up)} (standard error {100 * self.error:.2f})"
+        )
         verdict = "" if self.certain else f"; not enough for {self.level:.0%}"
         # A lower bound is never rounded up, and nothing is certain.
         least = f"{math.floor(1000 * self.posterior) / 1000:.1%}" if self.posterior < 0.999 else "over 99.9%"
         sure = f"the most common with posterior probability {least}"
         whom = "" if self.population else ", among those who answered"
-        return f"{text(self.label)}, {lead}, {sure}{verdict}{whom}"
+        return f"{shown(self.label)}, {lead}, {sure}{verdict}{whom}"
 
 
 def find(estimate: Estimate, level: float, population: bool) -> Winner:

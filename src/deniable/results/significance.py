@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
-from deniable.labels import Label, text
+from deniable.labels import Label, shown
 
 if TYPE_CHECKING:
     from deniable.results.base import Result
@@ -315,7 +315,7 @@ def _places(labels: Sequence[Label], cells: Cells) -> tuple[NDArray[np.intp], in
     try:
         found = [cells(label) if callable(cells) else cells[label] for label in labels]
     except KeyError as missing:
-        raise LabelError(f"the cells do not say where {text(missing.args[0])} belongs") from None
+        raise LabelError(f"the cells do not say where {shown(missing.args[0])} belongs") from None
     rows_named, columns_named = (list(dict.fromkeys(cell[side] for cell in found)) for side in (0, 1))
     place = {cell: i for i, cell in enumerate(found)}
     full = len(rows_named) * len(columns_named)

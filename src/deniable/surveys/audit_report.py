@@ -191,6 +191,7 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
     data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
     words = str(found["words"])
     told = " ".join(content["promises"][name] for name in ("guess", "seen", "sure"))
+    written = _text(json.dumps(content["spec"], indent=1, ensure_ascii=False))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>Audit of {_text(content["survey"])}</title><style>{_STYLE}</style></head><body>
@@ -202,7 +203,8 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
 {_text(versions)}, {seed}. The specification below, saved as survey.json, gives the same figures again:
 <code>{_text(again)} --report audit.html</code></p>
 {f"<p>{_text(note)}</p>" if note else ""}<h2>Questions</h2>
-<div class="wide"><table><thead><tr><th>question</th><th>protocol</th><th>verdict</th><th>exact epsilon</th>
+<div class="wide" role="region" aria-label="Verdicts by question" tabindex="0">
+<table><thead><tr><th>question</th><th>protocol</th><th>verdict</th><th>exact epsilon</th>
 <th>claim</th><th>best guess</th><th>one forged report outweighs</th></tr></thead><tbody>{rows}</tbody></table></div>
 <p>The best guess is how often an attacker is right who sees one report, knows the protocol and holds every answer
 equally likely beforehand; in brackets, without the report. Where answers or reports are too many to list, it is how
@@ -214,7 +216,7 @@ the planner would choose.</p>{risk}
 <h2>What was tested</h2>{tested}
 <h2>What was not tested</h2><ul>{missing}</ul>
 <h2>Specification</h2><p>The survey as it is published:</p>
-<pre><code>{_text(json.dumps(content["spec"], indent=1, ensure_ascii=False))}</code></pre>
+<pre role="region" aria-label="Specification" tabindex="0"><code>{written}</code></pre>
 <div class="sign"><div>Reviewed by</div><div>Signature</div><div>Date</div></div>
 <script type="application/json" id="audit">{data}</script>
 </body></html>
@@ -264,7 +266,8 @@ def _risk(question: dict[str, Any]) -> str:
     )
     return (
         f"<h3>{_text(question['text'])}</h3><p>{_text(' '.join(own['words']))}</p>{_picture(own['rows'])}"
-        f'<div class="wide risk"><table><thead><tr>{"".join(f"<th>{_text(name)}</th>" for name in head)}</tr></thead>'
+        f'<div class="wide risk" role="region" aria-label="Risk: {_text(question["text"])}" tabindex="0">'
+        f"<table><thead><tr>{''.join(f'<th>{_text(name)}</th>' for name in head)}</tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )
 

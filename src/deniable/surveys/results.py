@@ -28,7 +28,7 @@ from typing import Any
 
 from deniable import exact
 from deniable.errors import SpecError
-from deniable.labels import numbers_first, text
+from deniable.labels import cell, numbers_first, text
 from deniable.protocols import Protocol, Tally
 from deniable.results import Estimate, Result, Rows, Winner, finite, quantile
 from deniable.surveys.terms import Longitudinal, Terms
@@ -55,9 +55,9 @@ SAME_DEVICES = (
 )
 
 
-def _named(row: Mapping[str, Any]) -> str:
-    """What a row is about: its label, after the answer where it is an epoch of it."""
-    return f"{row['group']}: {text(row['label'])}" if row.get("group") else text(row["label"])
+def _named(row: Mapping[str, Any]) -> Any:
+    """What a row of CSV is about: its label, after the answer where it is an epoch of it."""
+    return f"{row['group']}: {text(row['label'])}" if row.get("group") else cell(row["label"])
 
 
 def part_id(id: str, part: str) -> str:

@@ -324,6 +324,17 @@ def test_no_cell_of_the_table_is_taken_for_a_date(tmp_path):
         assert "/" not in "".join(row.values())
 
 
+def test_no_cell_of_the_table_is_run(tmp_path):
+    """A spreadsheet runs =1+1."""
+    sums = Survey("sums", [Question("sum", "Which?", GRR(["=1+1", "@b", "c"], epsilon=1))], plain().terms)
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", sums) as live:
+        live.send(sums, 0, crowd(sums, 10))
+        path = f"/v1/surveys/{sums.fingerprint}/estimates.csv"
+        for query, labels in (("", ["'=1+1", "'@b", "c"]), ("?formulas=kept", ["=1+1", "@b", "c"])):
+            table = csv.DictReader(io.StringIO(live.get(path + query, "analyst").body.decode()))
+            assert [row["label"] for row in table] == labels
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -6,19 +6,22 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from deniable.protocols import GRR
+from deniable.privacy.audit import audit
+from deniable.protocols import GRR, Stratified
 from deniable.surveys import Question, Survey
+from deniable.surveys.audit_report import report_html, reviewed
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import current, terms
 from tests.web.pages.browser import missing, new_context
 from tests.web.pages.service import Service
-from tests.web.pages.surveys import shapes, ten
+from tests.web.pages.surveys import every, often, shapes, smoke, ten
 from tests.web.pages.test_dashboard import sign_in
 from tests.web.pages.test_survey_page import COUNTED
 
@@ -97,6 +100,76 @@ def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, sch
     tab.get_by_role("button", name="Compare").click()
     tab.wait_for_selector("[data-compare]")
     found["dashboard"] = serious(tab, axe, rules)
+    context.close()
+    assert {page: bad for page, bad in found.items() if bad} == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_axe_finds_nothing_serious_in_audits(browser: Any, axe: str, scheme: str) -> None:
+    """In a narrow window, where tables and specifications are scrolled."""
+    asked = Survey("axe", [Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))], terms())
+    clear = Stratified({"sex": ["f", "m"]}, GRR(["yes", "no"], epsilon=1))
+    strata = Survey("axe", [Question("smoke", "Do you smoke?", clear)], terms())
+    found = {}
+    for width in (360, 1280):
+        context = new_context(browser, color_scheme=scheme, viewport={"width": width, "height": 700})
+        tab = context.new_page()
+        for name, survey in (("a question", asked), ("strata", strata)):
+            judged = audit(survey, samples=500, seed=1)
+            tab.set_content(report_html(reviewed(survey, judged, "1", 1, [Fraction(1)]), "Made here."))
+            found[f"{name}, {width}"] = serious(tab, axe)
+        context.close()
+    assert {page: bad for page, bad in found.items() if bad} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_any_state(service: Service, browser: Any, axe: str, scheme: str) -> None:
+    context = new_context(browser, color_scheme=scheme, reduced_motion="reduce", viewport={"width": 700, "height": 900})
+    tab = context.new_page()
+    found: dict[str, list[str]] = {}
+    unfold = "document.querySelectorAll('main details').forEach((one) => (one.open = true))"
+
+    def look(state: str) -> None:
+        tab.evaluate(unfold)
+        found[state] = serious(tab, axe)
+
+    tab.goto(f"{service.address}/nothing/here")
+    look("no page")
+    surveys = [*every(), smoke(f"axe few {scheme}", show_from=50), often(f"axe often {scheme}")]
+    for survey in surveys[-2:]:
+        service.publish(survey)
+    for survey in surveys:
+        tab.goto(service.survey_page(survey))
+        tab.wait_for_selector("form")
+        look(f"{survey.name}: asked")
+    tab.goto(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    choices = tab.get_by_label("An answer is").locator("option")
+    for value in choices.evaluate_all("(all) => all.map((one) => one.value)"):
+        tab.get_by_label("An answer is").select_option(value)
+        look(f"planner: {value}")
+    for question in ("How many people do I need?", "Which epsilon do I need?"):
+        tab.get_by_label(question).check()
+        look(f"planner: {question}")
+    tab.get_by_label("How exact will it be?").check()
+    tab.get_by_label("Epsilon", exact=True).fill("a lot")
+    tab.wait_for_selector("[role=alert], [aria-invalid=true]")
+    look("planner: refused")
+    tab.goto(f"{service.address}/dashboard")
+    sign_in(tab, service, "wrong")
+    tab.wait_for_selector("[role=alert]")
+    look("dashboard: wrong token")
+    sign_in(tab, service)
+    tab.wait_for_selector("main a[href*=dashboard]")
+    look("dashboard: all surveys")
+    for survey in surveys:
+        tab.goto(service.dashboard(survey))
+        sign_in(tab, service)
+        tab.wait_for_selector("main h2")
+        look(f"{survey.name}: dashboard")
+    tab.goto(f"{service.address}/audit/{surveys[-1].fingerprint}")
+    look("audit")
     context.close()
     assert {page: bad for page, bad in found.items() if bad} == {}
 

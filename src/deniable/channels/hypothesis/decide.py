@@ -56,7 +56,7 @@ from deniable.channels.hypothesis._bracket import EPS, read_pair, tail_bracket
 from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, chernoff_information, count_types, sample_size
 from deniable.channels.laws import Laws, read_laws
 from deniable.errors import MismatchError, NumberError, ShapeError
-from deniable.labels import Label, label_spec, text
+from deniable.labels import Label, label_spec, shown
 from deniable.results import Floats, Result, Rows
 
 LEVEL = Fraction(1, 20)
@@ -251,7 +251,7 @@ class Decision(Result):
             out = "rejected" if bound[1] <= self.level else "possible"
             low, high = (_digits(float(end)) for end in bound)
             span = high if low == high else f"{low} to {high}"
-            body.append([text(self.names[i]), span, f"{self.posterior[i]:.4f}", _digits(self.anytime[i]), out])
+            body.append([shown(self.names[i]), span, f"{self.posterior[i]:.4f}", _digits(self.anytime[i]), out])
         return head, body
 
     def to_dict(self, level: float = 0.95, population: bool = True, simultaneous: bool = False) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def _floor(value: Fraction) -> float:
 
 def _called(name: Label) -> str:
     """A hypothesis within a sentence: a name of several words is quoted."""
-    words = text(name)
+    words = shown(name)
     return words if words.isalnum() else f'"{words}"'
 
 

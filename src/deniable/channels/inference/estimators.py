@@ -59,7 +59,7 @@ from deniable.channels.inference.em import (
 from deniable.channels.inference.result import BinomialView, Inference, ScoreView
 from deniable.channels.laws import Floats, counts_vector, probability_vector
 from deniable.errors import ChannelError, NumberError, ProbabilityError
-from deniable.labels import text
+from deniable.labels import shown
 from deniable.postprocess import clip_renormalize, project_simplex
 from deniable.results.significance import Misfit, channel_misfit
 
@@ -93,7 +93,7 @@ def read(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
     observed = counts_vector(counts, len(channel.outputs))
     impossible = (observed > 0) & (channel.rows.max(axis=0) <= 0)
     if impossible.any():
-        name = text(channel.outputs[int(np.argmax(impossible))])
+        name = shown(channel.outputs[int(np.argmax(impossible))])
         raise ChannelError(f"output {name} was counted but no input can produce it: is this the right channel?")
     return channel.rows, observed
 
@@ -343,7 +343,7 @@ def _acceleration(accelerate: bool | str) -> Acceleration:
 def _check_start(channel: Channel, start: Floats, observed: Floats) -> None:
     lost = (observed > 0) & (start @ channel.rows <= 0)
     if lost.any():
-        name = text(channel.outputs[int(np.argmax(lost))])
+        name = shown(channel.outputs[int(np.argmax(lost))])
         raise ProbabilityError(
             f"the start gives probability zero to every input that can produce the counted output {name}, "
             "and zero stays zero: start with something positive there"

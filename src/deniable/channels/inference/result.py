@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from deniable._extras import require
 from deniable.channels.laws import Floats, probability_vector
 from deniable.errors import ChannelError, NumberError
-from deniable.labels import Label, text
+from deniable.labels import Label, shown, text
 from deniable.results import NOTHING, Result, Rows, finite
 from deniable.results.shares import clopper_pearson
 
@@ -296,9 +296,9 @@ def _draw(result: Inference, truth: ArrayLike | None, rows: Rows, ax: Any) -> An
     bounded = np.isfinite(rows.ends).all(axis=1)
     ax.vlines(places[bounded] + (len(bars) - 1) / 2 * width, *rows.ends[bounded].T, color="#1b2733", linewidth=1)
     ax.axhline(0, color="#1b2733", linewidth=0.6)
-    shown = places if k <= 40 else places[:: -(-k // 20)]
-    crowded = sum(len(text(result.inputs[i])) for i in shown) > 60
-    ax.set_xticks(shown, [text(result.inputs[i]) for i in shown], rotation=60 if crowded else 0)
+    some = places if k <= 40 else places[:: -(-k // 20)]
+    names = [shown(result.inputs[i]) for i in some]
+    ax.set_xticks(some, names, rotation=60 if sum(map(len, names)) > 60 else 0)
     ax.set_ylabel("frequency")
     ax.set_title(f"{result.method}, n = {result.n:g}, {rows.level:.0%} intervals", fontsize="medium")
     ax.legend(frameon=False)

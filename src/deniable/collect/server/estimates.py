@@ -19,12 +19,14 @@ import io
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 from starlette.responses import Response, StreamingResponse
 
+from deniable._plain import csv_cell
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
@@ -42,7 +44,7 @@ from deniable.surveys import Question, SurveyTally
 from deniable.surveys.results import NUMBERS, Finding, Repeats, find, outweighs, part_id, trust
 from deniable.surveys.terms import write_time
 
-SIMULTANEOUS, POPULATION, RESPONDENTS = "simultaneous", "population", "respondents"
+SIMULTANEOUS, POPULATION, RESPONDENTS, KEPT = "simultaneous", "population", "respondents", "kept"
 _FACTS = ("unlisted", "unlisted_stderr", "smallest", "false_finds", "headline")
 NOT_ENOUGH = "not enough answers yet"
 OPEN_TEXT = "open text: name the texts to look for with candidates=..."
@@ -307,6 +309,8 @@ class Request:
     values: tuple[str, ...] | None = None
     followed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The answers to follow from epoch to epoch, by question."""
+    formulas: bool = False
+    """Whether a table leaves text as it is that a spreadsheet would run."""
 
     @classmethod
     def of(cls, call: Call, entry: Entry, epochs: str = "epochs") -> Request:
@@ -330,6 +334,7 @@ class Request:
             query.get("bins"),
             _ranges(query.get("range", ())),
             tuple(dict.fromkeys(query.get("values", ()))) or None,
+            formulas=query.get("formulas") == KEPT,
         )
 
     def asked(self, entry: Entry) -> list[Question]:
@@ -524,10 +529,11 @@ def as_json(one: Reading) -> bytes:
     return msgspec.json.encode(one)
 
 
-def as_csv(one: Reading) -> bytes:
+def as_csv(one: Reading, formulas: bool = False) -> bytes:
     """One line per answer; a question without answers has one line without a label.
 
     Written for spreadsheets: times without letters, and epsilon as a decimal number, for 1/2 would be read as a date.
+    Text that would be run gets a ' in front, unless `formulas` are left.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -535,14 +541,15 @@ def as_csv(one: Reading) -> bytes:
         epsilon = f"{float(Fraction(question.epsilon)):.15g}"
         tail = [question.n, question.level, epsilon, question.noise_floor, question.poisoning]
         times = (_spreadsheet(time) for time in (one.starts, one.ends))
-        head = [one.first, one.last, *times, part_id(question.id, question.part)]
+        head = [one.first, one.last, *times, csv_cell(part_id(question.id, question.part), formulas)]
         if not question.rows:
             writer.writerow([*head, "", *[""] * (len(NUMBERS) + 2), *tail, ""])
         for row in question.rows:
             label = row.label if isinstance(row.label, str) else msgspec.json.encode(row.label).decode()
             label = f"{row.group}: {label}" if row.group else label
+            label = csv_cell(label, formulas or not (row.group or isinstance(row.label, str)))
             numbers = [getattr(row, name) for name in NUMBERS]
-            writer.writerow([*head, label, *numbers, row.unit, row.count, *tail, row.p_value])
+            writer.writerow([*head, label, *numbers, csv_cell(row.unit, formulas), row.count, *tail, row.p_value])
     return out.getvalue().encode()
 
 
@@ -578,7 +585,7 @@ class _Series:
             key = entry.fingerprint, version, replace(self.request, first=first, last=last), kind
             body = service.cache.get(key)
             if body is None:
-                write = as_csv if kind == CSV else as_json
+                write = partial(as_csv, formulas=self.request.formulas) if kind == CSV else as_json
                 summed = await _summed(service, entry, progress, first, last)
                 body = await service.readers.compute(lambda: write(reading(entry, summed, self.request)))  # noqa: B023
                 service.cache.put(key, body)
@@ -685,6 +692,11 @@ CANDIDATES = Parameter(
     "texts to look for in answers of open text; repeat it for several",
     many=True,
 )
+FORMULAS = Parameter(
+    "formulas",
+    {"type": "string", "enum": ["quoted", KEPT], "default": "quoted"},
+    "whether text that begins with =, +, - or @, which a spreadsheet would run, gets a ' in front",
+)
 QUERY = (
     SURVEY,
     RANGE,
@@ -763,7 +775,7 @@ OPERATIONS = (
         {200: Answer(f"Columns {', '.join(HEAD)}.", {CSV: {"type": "string"}})},
         role="analyst",
         problems=("countedElsewhere",),
-        parameters=QUERY,
+        parameters=(*QUERY, FORMULAS),
     ),
     Operation(
         "GET",
