@@ -211,7 +211,7 @@ def two_stages(protocol: Any, plain: Any, size: Size, most: int = 10**6, values:
     tasks = {
         "states": work(lambda: protocol.permanents(values), n, "state"),
         "reports of an epoch": work(lambda: protocol.reports(states), n, "report"),
-        "reports, one by one": work(lambda: [protocol.report(state) for state in single], one_by_one, "report"),
+        "reports, one by one": work(lambda: [protocol.report_from(state) for state in single], one_by_one, "report"),
         "tally": work(lambda: protocol.tally(reports), n, "report"),
         plain.name: work(lambda: plain.privatize(values), n, "report"),
     }

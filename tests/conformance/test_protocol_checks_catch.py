@@ -20,6 +20,7 @@ from deniable.protocols import (
     LGRR,
     OUE,
     Estimate,
+    Evolving,
     HadamardResponse,
     Protocol,
     SubsetSelection,
@@ -27,7 +28,7 @@ from deniable.protocols import (
     Tally,
     Window,
 )
-from deniable.randomness import Bits
+from deniable.randomness import SYSTEM, Bits, Exhaustive, Secure
 
 
 def caught(check: Any, protocol: Protocol, reason: str) -> None:
@@ -101,18 +102,6 @@ class OtherBatches(GRR):
 
 def test_batches_that_differ_from_single_reports() -> None:
     caught(checks.check_law, OtherBatches(3, 1), "another law")
-
-
-@dataclass(frozen=True)
-class OtherColumns(GRR):
-    """Takes the first answer of a column for all of them, and one too far."""
-
-    def privatize(self, values: Any, bits: Bits | None = None) -> Any:
-        return super().privatize([(values[0] + 1) % 3] * len(values), bits)
-
-
-def test_columns_that_are_read_otherwise() -> None:
-    caught(checks.check_law, OtherColumns(3, 1), "a column of answers gives other reports")
 
 
 @dataclass(frozen=True)
@@ -203,19 +192,75 @@ def test_a_waiver_of_what_is_about_privacy() -> None:
     caught(checks.check_waivers, Secretive(3, 1), "cannot be waived")
 
 
+@pytest.mark.parametrize("name", ["report", "report_encoded", "privatize"])
+def test_what_devices_call_cannot_be_changed(name: str) -> None:
+    """Neither in a class nor in another base of it; one that is put into an object is found."""
+
+    def truth(self: Protocol, value: Any, bits: Bits | None = None) -> bytes:
+        return bytes([0])
+
+    with pytest.raises(TypeError, match=rf"changes {name}\(\).*writes .*_one"):
+        type("Plain", (GRR,), {name: truth})
+    with pytest.raises(TypeError, match=rf"changes {name}\(\)"):
+        type("Mixed", (type("Other", (), {name: truth}), GRR), {})
+    with pytest.raises(TypeError, match="__getattribute__"):
+        type("Hooked", (GRR,), {"__getattribute__": lambda self, asked: object.__getattribute__(self, asked)})
+    case = GRR(3, 1)
+    vars(case)[name] = truth
+    caught(checks.check_order, case, "not the one that every device calls")
+
+
+def test_what_devices_call_over_the_epochs_cannot_be_changed() -> None:
+    for kind, name, hook in (
+        (LGRR, "report_from", "_instant"),
+        (LGRR, "permanent_encoded", "_permanent"),
+        (LGRR, "kept_state", "kept_under"),
+        (Evolving, "step_encoded", "_stepped"),
+        (Evolving, "begin", "_begun"),
+    ):
+        with pytest.raises(TypeError, match=rf"changes {name}\(\).*{hook}"):
+            type("Changed", (kind,), {name: lambda *given: b""})
+
+
 @dataclass(frozen=True)
-class OtherSingles(GRR):
-    """A fast path for single reports with another order of draws."""
+class ForTheSystem(GRR):
+    """Honest, unless the bits are those of a device."""
 
-    def report(self, value: Any, bits: Bits | None = None) -> bytes:
-        assert bits is not None
-        drawn = bits.integers(self.domain.size)
-        kept = bits.bernoulli(self.response.keep)
-        return (self.domain.encode_one(value) if kept else drawn).to_bytes(1, "little")
+    def _one(self, value: int, bits: Bits) -> bytes:
+        return bytes([value]) if isinstance(bits, Secure) else super()._one(value, bits)
 
 
-def test_a_single_report_that_is_drawn_otherwise() -> None:
-    caught(checks.check_order, OtherSingles(3, 1), "other bytes")
+@dataclass(frozen=True)
+class ForTheSystemOnly(GRR):
+    """The same, unless it is the very object that devices draw from."""
+
+    def _one(self, value: int, bits: Bits) -> bytes:
+        return bytes([value]) if bits is SYSTEM else super()._one(value, bits)
+
+
+@dataclass(frozen=True)
+class ColumnsForTheSystem(GRR):
+    """Columns are sent as they are, from the bits of a device."""
+
+    def _many(self, values: Any, bits: Bits) -> Any:
+        return values.astype(np.uint8)[:, None] if type(bits) is Secure else super()._many(values, bits)
+
+
+def test_code_that_asks_whose_bits_it_gets() -> None:
+    for kind in (ForTheSystem, ForTheSystemOnly, ColumnsForTheSystem):
+        caught(checks.check_order, kind(3, 1), "from the system's bits")
+
+
+@dataclass(frozen=True)
+class WhenFollowed(GRR):
+    """Honest only while every branch is taken."""
+
+    def _one(self, value: int, bits: Bits) -> bytes:
+        return super()._one(value, bits) if isinstance(bits, Exhaustive) else bytes([value])
+
+
+def test_code_that_asks_whether_it_is_followed() -> None:
+    caught(checks.check_law, WhenFollowed(3, 1), "single reports have another law")
 
 
 @dataclass(frozen=True)
@@ -288,6 +333,22 @@ def test_a_guarantee_is_checked_between_the_inputs_that_it_is_about() -> None:
     caught(checks.check_level, Halves(channel, 1), "stated ratio")
 
 
+class Nobody(Table):
+    """Hides an answer from nobody."""
+
+    def related(self) -> Any:
+        return iter(())
+
+    @property
+    def ratio(self) -> Fraction:  # type: ignore[override]
+        return Fraction(1)
+
+
+def test_a_guarantee_about_no_inputs() -> None:
+    clear = Channel([["1", "0"], ["0", "1"]], ["yes", "no"], ["yes", "no"])
+    caught(checks.check_level, Nobody(clear, 1), "relates no two inputs")
+
+
 class Leaky(Table):
     """Says that a delta which is too small is enough for its epsilon."""
 
@@ -322,9 +383,9 @@ class RememberedAnswer(LGRR):
 
 
 class RepeatedReport(LGRR):
-    """Says the state itself from the second report on."""
+    """Says the state itself."""
 
-    def report(self, state: bytes, bits: Bits | None = None) -> bytes:
+    def _instant(self, state: bytes, bits: Bits) -> bytes:
         return state
 
 
@@ -332,7 +393,7 @@ def test_stages_that_tell_more_than_they_state() -> None:
     caught(checks.check_stages, LouderState(3, first=1, forever=2), "more than `forever`")
     checks.check_level(LouderState(3, first=1, forever=2))  # the first report alone says nothing about it
     caught(checks.check_stages, RememberedAnswer(2, first=1, forever=2), "stated ratio of a state")
-    caught(checks.check_stages, RepeatedReport(2, first=1, forever=2), "rule out another")
+    caught(checks.check_stages, RepeatedReport(2, first=1, forever=2), "is impossible from another")
 
 
 class Understated(HadamardResponse):

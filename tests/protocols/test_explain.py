@@ -56,7 +56,7 @@ def test_each_stage_has_its_own_probability():
     kept, sent = stated(lgrr, "a")
     states = exhaust(lambda bits: lgrr.permanent("a", bits)).law
     assert kept + (1 - kept) / 3 == pytest.approx(float(states[bytes([0])]), abs=1e-4)
-    reports = exhaust(lambda bits: lgrr.report(bytes([0]), bits)).law
+    reports = exhaust(lambda bits: lgrr.report_from(bytes([0]), bits)).law
     assert sent + (1 - sent) / 3 == pytest.approx(float(reports[bytes([0])]), abs=1e-4)
 
 

@@ -68,7 +68,7 @@ def stream_law(protocol: Memoized, stream: tuple[Any, ...], values: int) -> dict
                 state = protocol.permanent(answer, bits, like=first)
                 key = protocol.kept_under(protocol.domain.encode_one(answer), state)
                 kept[key] = state
-            sent += protocol.report(kept.get(key, next(iter(kept.values()))), bits)
+            sent += protocol.report_from(kept.get(key, next(iter(kept.values()))), bits)
         return sent
 
     return exhaust(device).law
@@ -165,14 +165,14 @@ def test_states_are_kept_and_reports_are_fresh(protocol: Memoized) -> None:
     """One state gives different reports, and the reports in bulk follow the law of single ones."""
     answer = protocol.domain.example
     state = protocol.permanent(answer)
-    assert len({b"".join(protocol.report(state, Secure()) for _ in range(200)) for _ in range(3)}) == 3
+    assert len({b"".join(protocol.report_from(state, Secure()) for _ in range(200)) for _ in range(3)}) == 3
     states = protocol.permanents([answer] * 4000, Simulation(1))
     assert all(protocol._is_state(row.tobytes()) for row in states)
     sent = protocol.reports(states, Simulation(2))
     assert protocol.tally(sent).n == 4000
     for wrong in (answer, "yes", b"", state + b"\0", bytes([255]) * len(state), bytearray(state)):
         with pytest.raises(ReportError) as refusal:
-            protocol.report(wrong)  # type: ignore[arg-type]
+            protocol.report_from(wrong)  # type: ignore[arg-type]
         assert "yes" not in str(refusal.value)
     with pytest.raises(ReportError):
         protocol.reports(np.zeros((3, 9), dtype=np.uint8))

@@ -355,7 +355,7 @@ def stages() -> Iterator[dict[str, Any]]:
         for seed, value in enumerate(some_answers(protocol.domain)):
             bits = Listed([], seed)
             state = protocol.permanent(value, bits)
-            reports = [protocol.report(state, bits).hex() for _ in range(2)]
+            reports = [protocol.report_from(state, bits).hex() for _ in range(2)]
             level = str(protocol.instant_epsilon)
             second = protocol.domain.encode_one(protocol.domain.example)
             later = protocol.permanent_encoded(second, bits, like=state)

@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 
 from deniable.channels import Channel
 from deniable.channels.adjacency import related_factor
-from deniable.conformance.checks import Duty, draws_needed, follows, listed, raises, refuses, require
+from deniable.conformance.checks import Duty, accepts, draws_needed, follows, listed, raises, refuses, require
 from deniable.domains import Integers
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.exact import exp_at_least
+from deniable.privacy.paths import disagreement
 from deniable.privacy.poisoning import gains
 from deniable.protocols import Memoized, Protocol, PureProtocol, Reports, Tally, load, registered
 from deniable.protocols.wrapped import check_wrapped
-from deniable.randomness import Bits, Secure, Simulation, exhaust
+from deniable.randomness import Secure, Simulation, exhaust
 
 LEVELS = {"two percent less": Fraction(98, 100), "two percent more": Fraction(102, 100)}
 TIGHT = 1e-9
@@ -37,6 +38,7 @@ WAIVABLE = ("tight", "support", "unbiased", "forging")
 
 _CROWD = 10**12
 _READ = 100
+_SINGLES = 2000
 _channels: dict[tuple[type, str], Channel] = {}
 
 
@@ -96,6 +98,7 @@ def check_level(protocol: Protocol) -> None:
     check_wrapped(protocol)  # what is made of others keeps what they promise
     channel, promise = enumerated(protocol), protocol.guarantee
     require(promise.epsilon == protocol.epsilon, "the guarantee states another epsilon than the protocol")
+    require(next(iter(protocol.related()), None) is not None, "the guarantee relates no two inputs")
     found = related_factor(channel, protocol.related(), promise.delta)
     require(found == protocol.ratio, "the stated ratio is not that of the bytes")
     require(exp_at_least(protocol.epsilon, protocol.ratio), "the level is exceeded")
@@ -127,6 +130,12 @@ def check_law(protocol: Protocol) -> None:
         require(not _drawn(other, value, n, rows, law, early=True), f"the test cannot tell {name}")
     for x in range(len(channel.inputs)):
         require(_drawn(protocol, x, 20_000, rows, channel.rows[x]), f"batches of answer {x} have another law")
+    bits = Simulation(49)
+    encoded = protocol.domain.encode_one(inputs(protocol)[value])
+    sent = b"".join(protocol.report_encoded(encoded, bits) for _ in range(_SINGLES))
+    singles = np.frombuffer(sent, dtype=np.uint8).reshape(_SINGLES, -1)
+    counts = _tabulated(singles, rows)
+    require(accepts(counts, np.append(law, 0.0)), "single reports have another law than the code that was followed")
 
 
 def _differ(law: NDArray[Any], other: NDArray[Any]) -> bool:
@@ -137,18 +146,19 @@ def _drawn(
     protocol: Protocol, value: int, n: int, rows: NDArray[np.uint8], law: NDArray[np.float64], early: bool = False
 ) -> bool:
     """Whether n batched reports of one answer follow a law of these rows; what is no row belongs to no law."""
-    keys = _as_numbers(rows)
+    counted = (_tabulated(reports, rows) for reports in _batches(protocol, value, n))
+    return follows(counted, np.append(law, 0.0), early)
 
-    def counted(reports: NDArray[np.uint8]) -> NDArray[np.int64]:
-        drawn = _as_numbers(reports)
-        if drawn.itemsize <= 2:
-            found = np.bincount(drawn, minlength=1 << 8 * drawn.itemsize)[keys]
-        else:
-            drawn.sort()
-            found = np.searchsorted(drawn, keys, "right") - np.searchsorted(drawn, keys, "left")
-        return np.append(found, len(drawn) - found.sum())
 
-    return follows(map(counted, _batches(protocol, value, n)), np.append(law, 0.0), early)
+def _tabulated(reports: NDArray[np.uint8], rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """How many reports are each of these rows, and last how many are none."""
+    keys, drawn = _as_numbers(rows), _as_numbers(reports)
+    if drawn.itemsize <= 2:
+        found = np.bincount(drawn, minlength=1 << 8 * drawn.itemsize)[keys]
+    else:
+        drawn.sort()
+        found = np.searchsorted(drawn, keys, "right") - np.searchsorted(drawn, keys, "left")
+    return np.append(found, len(drawn) - found.sum())
 
 
 def _batches(protocol: Protocol, value: int, n: int) -> Iterator[NDArray[np.uint8]]:
@@ -251,25 +261,21 @@ def _clipped(protocol: Protocol, number: int) -> bool:
 
 
 def check_order(protocol: Protocol) -> None:
-    """6. One answer and a batch of one give the same bytes from the same random bytes; secure ones differ."""
+    """6. Every way to a report gives the same bytes from the same random bytes, the system's too; others differ."""
     answers = inputs(protocol)
+    odd = disagreement(protocol, answers)
+    require(not odd, odd)
     for seed in range(20):
         label = answers[seed % len(answers)]
         single, batch, alone = Simulation(seed), Simulation(seed), Simulation(seed)
         one = protocol.privatize(label, single)
         require(one == protocol.privatize([label], batch), "a batch of one gives another report than a single answer")
-        require(one.array.tobytes() == _single(protocol, label, alone), "report() gives other bytes than privatize()")
+        require(one.to_bytes() == protocol.report(label, alone), "report() gives other bytes than privatize()")
         words = {source.word() for source in (single, batch, alone)}
         require(len(words) == 1, "a batch of one leaves the stream elsewhere than a single answer")
     column = [protocol.domain.example] * 400
     runs = {protocol.privatize(column, Secure()).to_bytes() for _ in range(3)}
     require(len(runs) == 3, "two runs gave the same reports")
-
-
-def _single(protocol: Protocol, answer: Any, bits: Bits) -> bytes:
-    """One report as a device draws it: from the answer, or from the state that it keeps of it."""
-    permanent = getattr(protocol, "permanent", None)
-    return protocol.report(answer if permanent is None else permanent(answer, bits), bits)
 
 
 def check_unbiased(protocol: Protocol) -> None:
@@ -405,7 +411,7 @@ def check_stages(protocol: Protocol) -> None:
         if (one[0] == one[1]) == (other[0] == other[1]):
             require(ratio <= levels.same_pattern.ratio, "two streams of one pattern tell more than is stated")
     state = protocol.permanent(answers[0])
-    runs = {b"".join(protocol.report(state) for _ in range(400)) for _ in range(3)}
+    runs = {b"".join(protocol.report_from(state) for _ in range(400)) for _ in range(3)}
     require(len(runs) == 3, "reports from one state are not drawn afresh")
 
 

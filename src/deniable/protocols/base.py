@@ -35,7 +35,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from inspect import getattr_static
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +168,36 @@ class _Bounded(ABCMeta):
         return made
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def sealed(hook: str) -> Callable[[Method], Method]:
+    """A method that devices call and no kind may change, so that what is audited is what is sent.
+
+    `hook` is what a kind writes instead. A class that changes it is refused when it is defined.
+    """
+
+    def mark(method: Method) -> Method:
+        vars(method)["__hook__"] = hook
+        return method
+
+    return mark
+
+
+def unsealed(subject: Any) -> dict[str, str]:
+    """The sealed methods that a kind, or one instance of it, has changed, with what it should write instead."""
+    kind = subject if isinstance(subject, type) else type(subject)
+    found = {}
+    if getattr_static(kind, "__getattribute__") is not vars(object)["__getattribute__"]:
+        found["__getattribute__"] = "methods that have a name"
+    for base in kind.__mro__:
+        for name, method in vars(base).items():
+            hook = getattr(method, "__hook__", None)
+            if hook is not None and getattr_static(subject, name) is not method:
+                found[name] = hook
+    return found
+
+
 @dataclass(frozen=True)
 class Protocol(ABC, metaclass=_Bounded):
     """Both sides of one question's collection. Immutable; equal protocols have equal fingerprints."""
@@ -201,6 +232,11 @@ class Protocol(ABC, metaclass=_Bounded):
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        for changed, hook in unsealed(cls).items():
+            raise TypeError(
+                f"{cls.__name__} changes {changed}(), which every device calls and every audit relies on: a kind of "
+                f"protocol writes {hook} instead"
+            )
         for plain, other in _OTHER_FORMS:
             # Who changes what a report is does not inherit another form of what it was.
             if plain in cls.__dict__ and other not in cls.__dict__:
@@ -575,17 +611,21 @@ class Protocol(ABC, metaclass=_Bounded):
 
     # -- the device --------------------------------------------------------------------------------
 
+    @final
+    @sealed("_many for columns and _one for single answers")
     def privatize(self, values: Any, bits: Bits | None = None) -> Reports:
         """Randomize one answer or a column of answers."""
         answers = self.domain.encode(values)
         source = source_of(bits)
         if len(answers) == 1:
             one = answers[0].item() if isinstance(answers, np.ndarray) else answers[0]
-            array = np.frombuffer(self._one(one, source), dtype=np.uint8).reshape(1, -1)
+            array = np.frombuffer(self.report_encoded(one, source), dtype=np.uint8).reshape(1, -1)
         else:
             array = self._many(answers, source)
         return Reports(self.fingerprint, array, self.spec())
 
+    @final
+    @sealed("_one")
     def report(self, value: Any, bits: Bits | None = None) -> bytes:
         """Randomize one answer into the bytes of one report: the fastest way for one, without a `Reports` around it.
 
@@ -593,10 +633,15 @@ class Protocol(ABC, metaclass=_Bounded):
         >>> len(GRR(["yes", "no"], epsilon=1).report("yes"))
         1
         """
-        return self._one(self.domain.encode_one(value), SYSTEM if bits is None else source_of(bits))
+        return self.report_encoded(self.domain.encode_one(value), bits)
 
+    @final
+    @sealed("_one")
     def report_encoded(self, encoded: Any, bits: Bits | None = None) -> bytes:
-        """The same for an answer that `domain.encode_one` has read already, as a ledger that remembers answers does."""
+        """The same for an answer that `domain.encode_one` has read already, as a ledger that remembers answers does.
+
+        Every single report of an answer goes this way.
+        """
         return self._one(encoded, SYSTEM if bits is None else source_of(bits))
 
     # -- the collector -----------------------------------------------------------------------------

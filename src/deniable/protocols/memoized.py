@@ -50,7 +50,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -59,7 +59,7 @@ from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike
 from deniable.errors import ChannelError, EpsilonError, MismatchError, NumberError, ReportError
 from deniable.exact import Dyadic
-from deniable.protocols.base import Protocol, as_rows
+from deniable.protocols.base import Protocol, as_rows, sealed
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits, exhaust, source_of
@@ -238,6 +238,8 @@ class Memoized(Protocol):
 
     # -- the device --------------------------------------------------------------------------------
 
+    @final
+    @sealed("_permanent")
     def permanent(self, value: Any, bits: Bits | None = None, like: bytes | None = None) -> bytes:
         """The state of an answer, drawn once and then kept, beside the answer; it never leaves the device.
 
@@ -245,6 +247,8 @@ class Memoized(Protocol):
         """
         return self.permanent_encoded(self.domain.encode_one(value), bits, like)
 
+    @final
+    @sealed("_permanent")
     def permanent_encoded(self, encoded: Any, bits: Bits | None = None, like: bytes | None = None) -> bytes:
         """The same for an answer that `domain.encode_one` has read already."""
         if like is not None and not self._is_state(like):
@@ -255,6 +259,8 @@ class Memoized(Protocol):
         """Under which key a device with this state keeps that of an answer; answers of one key share a state."""
         return self.domain.answer_key(encoded)
 
+    @final
+    @sealed("_permanent and kept_under")
     def kept_state(
         self, encoded: Any, known: Sequence[tuple[bytes, bytes]], values: int | None = None, bits: Bits | None = None
     ) -> tuple[bytes, bytes | None]:
@@ -276,6 +282,8 @@ class Memoized(Protocol):
         drawn = self.permanent_encoded(encoded, bits, first)
         return drawn, self.kept_under(encoded, drawn)
 
+    @final
+    @sealed("_permanent and _instant")
     def stream(self, answers: Sequence[Any], values: int | None = None, bits: Bits | None = None) -> list[bytes]:
         """All reports of one device over the epochs, with these answers; for simulations and proofs.
 
@@ -289,10 +297,12 @@ class Memoized(Protocol):
             state, key = self.kept_state(self.domain.encode_one(answer), known, values, source)
             if key is not None:
                 known.append((key, state))
-            sent.append(self.report(state, source))
+            sent.append(self.report_from(state, source))
         return sent
 
-    def report(self, state: bytes, bits: Bits | None = None) -> bytes:
+    @final
+    @sealed("_instant")
+    def report_from(self, state: bytes, bits: Bits | None = None) -> bytes:
         """A fresh report from a kept state. Raises ReportError for what is no state, such as an answer."""
         if not isinstance(state, bytes) or not self._is_state(state):
             raise ReportError(
@@ -301,10 +311,14 @@ class Memoized(Protocol):
             )
         return self._instant(state, source_of(bits))
 
+    @final
+    @sealed("_states")
     def permanents(self, values: Any, bits: Bits | None = None) -> Bytes:
         """The states of a column of answers, one row of bytes per device; for simulations."""
         return self._states(self.domain.encode(values), source_of(bits))
 
+    @final
+    @sealed("_instants")
     def reports(self, states: Bytes, bits: Bits | None = None) -> Reports:
         """Fresh reports from a column of states: one epoch of as many devices."""
         rows = as_rows(states)

@@ -75,6 +75,7 @@ class Buffer:
 
     # A first draw should be cheap; a device draws a few hundred bytes.
     SIZE = 4096
+    _LAST_PAIR = SIZE - 16
 
     def __init__(self, produce: Any) -> None:
         self._produce = produce
@@ -111,7 +112,7 @@ class Buffer:
         if not _LITTLE:
             return self.word(), self.word()
         start = self._at
-        if start & 7 or start > self.SIZE - 16:
+        if start & 7 or start > self._LAST_PAIR:
             start = self._shift()
         self._at = start + 16
         words, place = self._words, start >> 3

@@ -49,7 +49,7 @@ def next_report(
         return report, Kept(0, b"", state)
     if rule.is_two_stage and isinstance(protocol, Memoized):
         kept, key = protocol.kept_state(encoded, [(one.key, one.drawn) for one in known], rule.values, bits)
-        report = protocol.report(kept, bits)
+        report = protocol.report_from(kept, bits)
     else:
         report, key = _repeated(protocol, rule, known, encoded, bits)
         kept = report

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from deniable.domains import Domain, DomainLike, ListedDomain
 from deniable.errors import ChannelError, DomainError, NumberError, ReportError
 from deniable.exact import WORD, Dyadic
 from deniable.labels import text
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, percent
+from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, percent, sealed
 from deniable.protocols.memoized import Level, Levels
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes
 from deniable.protocols.tally import Counts, Tally
@@ -242,15 +242,21 @@ class Evolving(Protocol):
 
     # -- the device --------------------------------------------------------------------------------
 
+    @final
+    @sealed("_begun")
     def begin(self, bits: Bits | None = None) -> bytes:
         """The state of a device before its first report; `step` gives the next one, to be kept."""
         source = source_of(bits)
         return _STATE.pack(*self._begun(source))
 
+    @final
+    @sealed("_stepped")
     def step(self, state: bytes, value: Any, epoch: int, bits: Bits | None = None) -> tuple[bytes, bytes]:
         """The new state and the report of an epoch, 1 to `epochs`; epochs may be left out, and never repeated."""
         return self.step_encoded(state, self.domain.encode_one(value), epoch, bits)
 
+    @final
+    @sealed("_stepped")
     def step_encoded(self, state: bytes, encoded: int, epoch: int, bits: Bits | None = None) -> tuple[bytes, bytes]:
         """The same for an answer that `domain.encode_one` has read already."""
         if not 1 <= epoch <= self.epochs:

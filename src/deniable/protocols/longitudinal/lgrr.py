@@ -49,7 +49,7 @@ class LGRR(Memoized, GRR):
 
     >>> weekly = LGRR(["yes", "no"], first="1/2", forever=1)
     >>> state = weekly.permanent("yes")  # once, and kept
-    >>> len(weekly.report(state))  # every week
+    >>> len(weekly.report_from(state))  # every week
     1
     >>> [round(level, 3) for level in weekly.levels(52, values=1)]
     [0.5, 1.0, 1.0, 1.0]
