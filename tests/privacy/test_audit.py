@@ -6,6 +6,7 @@ import math
 import random
 import sys
 import textwrap
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -18,12 +19,14 @@ from deniable.errors import ReportError, SpecError
 from deniable.exact import Dyadic
 from deniable.privacy import audit
 from deniable.privacy.audit import MOST_CELLS
+from deniable.privacy.paths import replayed
+from deniable.privacy.rare import rarest_visible
 from deniable.privacy.sampled import Batches, Command, Function, lower_bound, lower_bound_of_odds, search
 from deniable.privacy.structure import largest_ratio, largest_ratio_of_hidden
 from deniable.protocols import registered
 from deniable.protocols.base import SUM
 from deniable.protocols.sets import CollisionSets, SubsetSets
-from deniable.randomness import listed_bits
+from deniable.randomness import SYSTEM, Exhaustive, listed_bits
 from deniable.randomness.symbolic import Hidden, Run, TooManyRuns, follow
 
 AUDIT = sys.modules["deniable.privacy.audit"]
@@ -109,17 +112,15 @@ class _Column(dn.GRR):
         return values.astype(np.uint8)[:, None]
 
 
-class _Elsewhere(dn.GRR):
-    """What is followed is right; what is sent is not."""
-
-    def privatize(self, values, bits=None):  # type: ignore[no-untyped-def]
-        sent = super().privatize(values, bits)
-        return type(sent)(sent.fingerprint, (sent.array + 1) % self.domain.size, sent.spec)
+def _patched(protocol: dn.Protocol, name: str, method) -> dn.Protocol:  # type: ignore[no-untyped-def]
+    """An instance whose method was changed behind the back of its class."""
+    vars(protocol)[name] = method
+    return protocol
 
 
 @pytest.mark.parametrize(
     "liar",
-    [_Skipped(5, 1), _Skipped(40, 1), _Correlated(40, 1), _Smaller(60, 1), _Column(300, 1), _Elsewhere(5, 1)],
+    [_Skipped(5, 1), _Skipped(40, 1), _Correlated(40, 1), _Smaller(60, 1), _Column(300, 1)],
     ids=lambda one: f"{type(one).__name__}-{one.domain.size}",
 )
 def test_a_class_that_lies_about_its_structure_is_caught(liar: dn.Protocol) -> None:
@@ -127,6 +128,46 @@ def test_a_class_that_lies_about_its_structure_is_caught(liar: dn.Protocol) -> N
     assert found.verdict == "violated"
     if isinstance(liar, _Smaller):
         assert found.exact == pytest.approx(3, abs=1e-9)
+
+
+class _ForSecure(dn.OUE):
+    """Sends the answer in clear where the bits are those of a device."""
+
+    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+        if isinstance(bits, dn.Secure):
+            return (1 << value).to_bytes(self.report_bytes, "little")
+        return super()._one(value, bits)
+
+
+class _Seldom(dn.OUE):
+    """The same, and for one device in a hundred only."""
+
+    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+        sent = super()._one(value, bits)
+        clear = isinstance(bits, dn.Secure) and sum(sent) % 100 == 7
+        return (1 << value).to_bytes(self.report_bytes, "little") if clear else sent
+
+
+class _WhenFollowed(dn.OUE):
+    """Honest while it is followed, in clear from any other bits."""
+
+    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+        if isinstance(bits, Exhaustive):
+            return super()._one(value, bits)
+        return (1 << value).to_bytes(self.report_bytes, "little")
+
+
+def test_what_is_audited_is_what_a_device_sends() -> None:
+    """The very object that devices draw from gives the bits of a simulation for so long."""
+    for liar in (_ForSecure(40, 1), _Seldom(40, 1), _WhenFollowed(40, 1)):
+        assert audit(liar, seed=1).verdict == "violated", type(liar)
+    for name in ("report", "report_encoded", "privatize"):
+        found = audit(_patched(dn.GRR(3, 1), name, lambda value, bits=None: b"\0"), seed=1)
+        assert (found.verdict, name in found.event) == ("violated", True)
+    with replayed(dn.Simulation(7)):
+        assert dn.GRR(3, 1).report(2) == dn.GRR(3, 1).report(2, dn.Simulation(7))
+        drawn = SYSTEM.take(64)
+    assert drawn != SYSTEM.take(64)
 
 
 class _Kept(dn.LOneBitMean):
@@ -170,10 +211,10 @@ class _Twice(dn.Evolving):
 class _Remembers(dn.Evolving):
     """Keeps the last answer in the object, beside its state, and sends it."""
 
-    def step_encoded(self, state, encoded, epoch, bits=None):  # type: ignore[no-untyped-def]
+    def _stepped(self, state, encoded, epoch, bits):  # type: ignore[no-untyped-def]
         before, vars(self)["last"] = vars(self).get("last", encoded), encoded
-        after, report = super().step_encoded(state, encoded, epoch, bits)
-        return after, bytes([report[0] ^ before]) if epoch == 5 else report
+        after, report = super()._stepped(state, encoded, epoch, bits)
+        return after, report ^ before if epoch == 5 else report
 
 
 class _Alone(dn.Evolving):
@@ -540,6 +581,59 @@ def test_what_a_device_keeps_is_audited_as_well() -> None:
     assert "forever" in found.event
 
 
+class _InClear(Batches):
+    """Honest randomized response, but now and then a byte that only this answer has."""
+
+    def __init__(self, size: int, seed: int, rate: float, answers: set[int] | None = None) -> None:
+        super().__init__(dn.GRR(size, 1), dn.Simulation(seed))
+        self.rate, self.answers, self.random = rate, answers, np.random.default_rng(seed)
+
+    def sample(self, value: int, count: int) -> np.ndarray:
+        rows = super().sample(value, count).copy()
+        if self.answers is None or value in self.answers:
+            rows[self.random.random(count) < self.rate] = 128 + value
+        return rows
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.003])
+def test_a_client_that_seldom_sends_the_truth_is_caught(rate: float) -> None:
+    """With 20,000 samples, where one answer does so and where all do."""
+    for seed in range(2):
+        for answers in (None, {2}):
+            client = _InClear(4, seed, rate, answers)
+            found = audit(client, 1, inputs=list(range(4)), processes=False, seed=seed)
+            assert found.verdict == "violated", (found, answers)
+
+
+def test_rare_reports_are_judged_without_accusing_honest_clients() -> None:
+    """200 audits: at most 5 percent above the claim, and Monte-Carlo error (three standard errors are 4.6 percent)."""
+    over = 0
+    for seed in range(200):
+        found = search(_InClear(3, 10_000 + seed, 0.0), range(3), 500, seed=seed)
+        over += found.lower > 1
+    assert over <= 19
+
+
+def test_what_would_have_been_seen_is_said_of_the_events_that_were_looked_for() -> None:
+    found = audit(_InClear(4, 2, 0.0), 1, inputs=list(range(4)), processes=False, seed=2)
+    assert found.verdict == "cleared"
+    assert "by the event that was judged" in found.words
+    assert found.rarest_visible == pytest.approx(rarest_visible(10_000, 10_000, 0.05, 1.0))
+    assert f"from {100 * found.rarest_visible:.2g} % on" in found.words
+    assert found.to_dict()["rarest_visible"] == found.rarest_visible
+
+
+def test_too_few_rare_reports_to_accuse_are_too_many_to_clear() -> None:
+    """One report in two thousand gives its answer away: in some audits that is seen, and then nobody is cleared."""
+    verdicts = {}
+    for seed in range(12):
+        found = audit(_InClear(2, seed, 0.0007), 1, inputs=[0, 1], processes=False, seed=seed)
+        verdicts[found.verdict] = found
+    assert "violated" in verdicts or "undecided" in verdicts
+    if "undecided" in verdicts:
+        assert any("too many to clear" in note for note in verdicts["undecided"].notes)
+
+
 def test_reports_that_the_spec_does_not_know_are_refused() -> None:
     spec = dn.GRR(["yes", "no"], epsilon=1)
     for sent, said in ((b"\0\0", "reports of 2 bytes"), (b"\7", "no report of GRR")):
@@ -563,6 +657,57 @@ def test_a_leak_beside_what_the_spec_looks_at_is_found() -> None:
 
 
 # -- bounds, power and its absence ----------------------------------------------------------------------
+
+
+class _NoPairs(dn.GRR):
+    """Promises something between inputs of which there are none."""
+
+    @property
+    def guarantee(self):  # type: ignore[no-untyped-def]
+        return super().guarantee._replace(relation="edge", over="neighbours")
+
+    def related(self):  # type: ignore[no-untyped-def]
+        return iter(())
+
+    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+        return bytes([value])
+
+    def _many(self, values, bits):  # type: ignore[no-untyped-def]
+        return values.astype(np.uint8)[:, None]
+
+
+def test_a_guarantee_about_no_inputs_at_all_is_undecided() -> None:
+    found = audit(_NoPairs(3, 1), seed=1)
+    assert (found.verdict, found.exact) == ("undecided", None)
+    assert "relates no two inputs" in found.notes[0]
+
+
+class _Backdoor(dn.OUE):
+    """One answer of many is sent in clear."""
+
+    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+        return (1 << 777).to_bytes(self.report_bytes, "little") if value == 777 else super()._one(value, bits)
+
+
+@pytest.mark.slow
+def test_one_answer_of_many_that_is_sent_in_clear_is_found() -> None:
+    """The code is followed for every answer."""
+    found = audit(_Backdoor(1000, 1), seed=1)
+    assert (found.verdict, found.exact) == ("violated", math.inf)
+    assert "777" in found.pair
+
+
+def test_the_verdict_says_how_many_answers_were_tried() -> None:
+    large = audit(_Backdoor(20_000, 1), seed=1)
+    assert (large.tried, large.answers) == (64, 20_000)
+    assert "64 of 20,000 answers" in large.words
+    protocol = dn.GRR(1000, 6)
+    sampled = audit(Batches(protocol, dn.Simulation(1)), protocol=protocol, samples=200, seed=1)
+    assert (sampled.tried, sampled.answers) == (64, 1000)
+    assert "64 of 1,000 answers were tried" in sampled.words
+    assert sampled.to_dict()["tried"] == 64
+    texts = replace(sampled, answers=None)
+    assert "64 of more than can be listed were tried" in texts.words
 
 
 def test_identical_inputs_tell_nothing() -> None:

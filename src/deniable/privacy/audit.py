@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -35,6 +35,7 @@ from deniable.channels.adjacency import related_factor
 from deniable.domains import Interval, ListedDomain, Strings
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.exact import epsilon_text, exp_at_least
+from deniable.privacy.paths import disagreement, replayed
 from deniable.privacy.sampled import Batches, Client, Command, Found, Function, check_sizes, search
 from deniable.privacy.structure import (
     Ratio,
@@ -90,7 +91,13 @@ class Audit:
     exact: float | None = None
     """The exact epsilon, where it is known; infinite where a report rules an input out."""
     smallest_visible: float | None = None
-    """The smallest epsilon that would have been found out; None where the audit has no power."""
+    """The smallest epsilon that would have been found out; None where the audit has no power.
+
+    From samples: by the event that was judged, in nine of ten audits. A client may tell more by another event.
+    """
+    rarest_visible: float | None = None
+    """Of a client that was cleared from samples: reports that one input sends and another one never does would have
+    been found out, in nine of ten audits, from this share of the input's reports on."""
     pair: tuple[str, str] | None = None
     """The two inputs that are told apart best."""
     event: str = ""
@@ -98,6 +105,10 @@ class Audit:
     level: float | None = None
     samples: int | None = None
     """Samples of each of the two inputs."""
+    tried: int | None = None
+    """Of how many answers reports were looked at, where that is not all of them."""
+    answers: int | None = None
+    """How many answers there are then; None where they cannot be listed."""
     more: int | None = None
     """Of an undecided audit: with how many samples of each input it would be decided; None if no number would do."""
     notes: tuple[str, ...] = ()
@@ -120,19 +131,29 @@ class Audit:
         if self.verdict == VIOLATED and math.isinf(self.lower):
             return f"{self.verdict}: {self.event}; the claim is {claim}"
         if self.verdict == CLEARED and self.level is None:
-            some = "between the answers that were looked at"
+            some = f"between {self._tried or 'the answers that were looked at'}"
             return (
                 f"{self.verdict}: {some} the exact epsilon is {self.lower:.6g}, the claim is {claim} (by {self.method})"
             )
         sure = "" if self.level is None else f" with {100 * self.level:g} % confidence"
         said = f"{self.verdict}: epsilon is at least {self.lower:.4g}{sure}, the claim is {claim}"
         if self.verdict == CLEARED and self.smallest_visible is not None:
-            said += f"; {self.smallest_visible:.4g} or more would have been found out"
+            said += f"; {self.smallest_visible:.4g} or more would have been found out by the event that was judged"
+            if self.rarest_visible is not None:
+                said += f", and reports that only one input sends from {100 * self.rarest_visible:.2g} % on"
         if self.verdict == UNDECIDED and self.more is not None:
             said += f"; {self.more:,} samples of each input would decide"
         elif self.verdict == UNDECIDED and self.level is not None:
             said += "; no power: no event was found that tells inputs apart as far as the claim allows"
-        return said
+        return f"{said}; {self._tried} were tried" if self._tried else said
+
+    @property
+    def _tried(self) -> str:
+        """How many of how many answers were tried, where it is not all of them."""
+        if self.tried is None:
+            return ""
+        whole = "more than can be listed" if self.answers is None else f"{self.answers:,} answers"
+        return f"{self.tried:,} of {whole}"
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as JSON values; infinities are "inf"."""
@@ -149,10 +170,13 @@ class Audit:
             "exact": number(self.exact),
             "lower": number(self.lower),
             "smallest_visible": number(self.smallest_visible),
+            "rarest_visible": self.rarest_visible,
             "pair": None if self.pair is None else list(self.pair),
             "event": self.event,
             "level": self.level,
             "samples": self.samples,
+            "tried": self.tried,
+            "answers": self.answers,
             "more": self.more,
             "notes": list(self.notes),
             "parts": [part.to_dict() for part in self.parts],
@@ -200,6 +224,7 @@ def audit(
         if epsilon is not None or inputs is not None:
             raise SpecError("a survey brings its own claims and answers")
         return _of_survey(target, samples, level, seed, progress)
+    some = protocol is not None and inputs is None
     if protocol is not None:
         epsilon = protocol.epsilon if epsilon is None else epsilon
         inputs = _answers(protocol) if inputs is None else inputs
@@ -215,7 +240,8 @@ def audit(
         client.close()
     words = client.arguments if isinstance(client, Command) else None
     name = shlex.join(words) if words else getattr(target, "__name__", None) or type(target).__name__
-    return _judged(str(name), claim, found, samples, level, len(inputs))
+    judged = _judged(str(name), claim, found, samples, level, len(inputs))
+    return judged if protocol is None or not some else _of_some(judged, protocol, len(inputs))
 
 
 def _heard(progress: Progress, samples: int, inputs: Sequence[Any], stream: bool) -> Callable[[int], None]:
@@ -267,27 +293,37 @@ def _judged(
     subject: str, claim: Fraction, found: Found, samples: int, level: float, count: int, notes: tuple[str, ...] = ()
 ) -> Audit:
     """The verdict on what samples show."""
-    epsilon = float(claim)
-    powerful = found.guess >= _EXPLAINED * epsilon and found.weakest >= _SEEN * epsilon
-    visible = None if found.same or not powerful else found.visible(epsilon)
+    epsilon, alpha = float(claim), 1 - level
+    common, doubt = found.common, None if found.same else found.doubt(epsilon)
+    powerful = common.guess >= _EXPLAINED * epsilon and common.weakest >= _SEEN * epsilon
+    visible = None if found.same or not powerful else common.visible(epsilon)
+    rarest = None if found.same else common.rarest(epsilon, alpha)
     more: int | None = None
     if found.lower > epsilon:
         verdict = VIOLATED
-    elif found.lower >= _ENOUGH * epsilon and visible is not None:
-        verdict = CLEARED
+    elif doubt is not None:
+        verdict, found, more = UNDECIDED, doubt, doubt.needed(epsilon)
+    elif common.lower >= _ENOUGH * epsilon and visible is not None:
+        verdict, found = CLEARED, common
     else:
-        verdict = UNDECIDED
-        goal = _ENOUGH if found.counts[1] else _EXPLAINED
-        more = found.needed(goal * epsilon) if powerful or found.counts[1] == 0 else None
-        if powerful and found.lower >= _ENOUGH * epsilon:  # honest, as it seems, but no liar would show
-            more = found.to_see(epsilon)
+        verdict, found = UNDECIDED, common
+        goal = _ENOUGH if common.counts[1] else _EXPLAINED
+        more = common.needed(goal * epsilon) if powerful or common.counts[1] == 0 else None
+        if powerful and common.lower >= _ENOUGH * epsilon:  # honest, as it seems, but no liar would show
+            more = common.to_see(epsilon)
     said = [f"{count:,} inputs were tried with {samples:,} samples each of the two that are told apart best", *notes]
     if verdict == VIOLATED and not found.same:
         said.append(
             f"chance alone finds at most {100 * (1 - level):.3g} of 100 honest clients guilty: another audit, or a "
             "higher confidence level, tells a slight excess from chance"
         )
-    if found.weakest < _SEEN * epsilon:
+    if verdict != VIOLATED and doubt is not None:
+        right, wrong = doubt.counts
+        said.append(
+            f"reports that only one input was seen to send speak for their input {right:,} times, and against it "
+            f"{wrong:,} times: too few to accuse anybody, and too many to clear"
+        )
+    if common.weakest < _SEEN * epsilon:
         said.append("for some inputs no telling event was found: the audit is blind for them")
     return Audit(
         subject,
@@ -296,6 +332,7 @@ def _judged(
         "samples",
         found.lower,
         smallest_visible=visible,
+        rarest_visible=rarest if verdict == CLEARED else None,
         pair=(_shown(found.pair[0]), _shown(found.pair[1])),
         event=found.event,
         level=level,
@@ -333,6 +370,15 @@ def _in_words(value: Any) -> str:
 def _answers(protocol: Protocol) -> list[Any]:
     """The answers of a protocol's domain that an audit tries: all of them where they are few enough."""
     return list(islice(_every_answer(protocol), _SOME_INPUTS))
+
+
+def _of_some(found: Audit, protocol: Protocol, tried: int) -> Audit:
+    """An audit that says of how many of a protocol's answers it is."""
+    domain = protocol.domain
+    size = domain.size if isinstance(domain, ListedDomain) else None
+    if size is None and _can_list(protocol):
+        size = protocol._input_count()
+    return found if size is not None and tried >= size else replace(found, tried=tried, answers=size)
 
 
 def _every_answer(protocol: Protocol) -> Iterator[Any]:
@@ -374,7 +420,7 @@ def _of_protocol(
     whole = isinstance(protocol.domain, ListedDomain) or _can_list(protocol)
     complete = whole and len(listed) <= MOST_RUNS
     answers = listed if complete else listed[:_SOME_INPUTS]
-    odd = _disagreement(protocol, answers)
+    odd = disagreement(protocol, answers)
     if odd:
         return Audit(subject, float(claim), VIOLATED, "samples", math.inf, event=odd)
     few = complete and protocol.report_forms * len(answers) <= MOST_CELLS
@@ -399,24 +445,26 @@ def _of_protocol(
     except TooManyRuns as why:
         if _is_grouped(protocol, answers):
             return _of_groups(protocol, claim, subject, answers, samples, level, seed)
-        single = _columns(protocol, answers, claim, seed, single=True)
-        if single.lower > float(claim):
-            return _judged(subject, claim, single, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of single reports",))
+        leak = _leak(protocol, answers, claim, subject, seed)
+        if leak is not None:
+            return leak
         bits = None if seed is None else Simulation(seed)
         spec = protocol if complete and hasattr(protocol, "support") else None
         tried = answers[:_SOME_INPUTS]
         found = search(Batches(protocol, bits), tried, samples, level, spec, seed=seed)
-        return _judged(subject, claim, found, samples, level, len(tried), (f"exact was not possible: {why}",))
+        judged = _judged(subject, claim, found, samples, level, len(tried), (f"exact was not possible: {why}",))
+        return _of_some(judged, protocol, len(tried))
     known = math.inf if isinstance(ratio, float) else exact.log(ratio)
     over = isinstance(ratio, float) or not exp_at_least(claim, ratio)
     said = ""
     if not over:
-        columns = _columns(protocol, answers, claim, seed)
-        if columns.lower > float(claim):
-            return _judged(subject, claim, columns, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of whole columns",))
+        leak = _leak(protocol, answers, claim, subject, seed)
+        if leak is not None:
+            return leak
         said = (
-            f"whole columns of answers are drawn by faster code: {_COLUMN_SAMPLES:,} samples of it per answer do not "
-            "contradict the claim, and `deniable conformance` compares its law"
+            f"whole columns of answers are drawn by faster code: {_COLUMN_SAMPLES:,} samples of it per answer, and of "
+            "single reports from the system's source, do not contradict the claim, and `deniable conformance` compares "
+            "its law"
         )
     if isinstance(protocol, Memoized):
         state = _of_state(protocol, subject, answers)
@@ -424,7 +472,7 @@ def _of_protocol(
             return state
         rules = (*rules, *state.notes)
     verdict = CLEARED if not over else VIOLATED if reached else UNDECIDED
-    return Audit(
+    found_out = Audit(
         subject,
         float(claim),
         verdict,
@@ -435,6 +483,7 @@ def _of_protocol(
         pair=(_shown(answers[pair[0]]), _shown(answers[pair[1]])) if notes else None,
         notes=(*notes, *rules, *([said] if said else [])),
     )
+    return found_out if complete else _of_some(found_out, protocol, len(answers))
 
 
 def _of_state(protocol: Memoized, subject: str, answers: Sequence[Any]) -> Audit:
@@ -470,19 +519,6 @@ def _can_list(protocol: Protocol) -> bool:
     except ChannelError:
         return False
     return True
-
-
-def _disagreement(protocol: Protocol, answers: Sequence[Any]) -> str:
-    """Whether `privatize` sends other bytes than the code that is followed, in words."""
-    for seed in range(_AGREE):
-        answer = answers[seed * len(answers) // _AGREE]
-        try:
-            single = protocol._one(protocol.domain.encode_one(answer), Simulation(seed))
-        except DomainError as wrong:
-            return f"an answer of its domain is refused: {wrong}"
-        if protocol.privatize([answer], Simulation(seed)).to_bytes() != bytes(single):
-            return "privatize() sends other bytes than the code that draws one report"
-    return ""
 
 
 def _followed(
@@ -710,9 +746,9 @@ def _of_groups(
     if protocol.clear:  # answers that differ in what is sent in clear are told apart by that
         heads = [tuple(protocol.domain.encode_one(answer)[: len(protocol.clear)]) for answer in answers]
         answers = [answer for answer, head in zip(answers, heads, strict=True) if head == heads[-1]]
-    columns = _columns(protocol, answers, claim, seed)
-    if columns.lower > float(claim):
-        return _judged(subject, claim, columns, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of whole columns",))
+    leak = _leak(protocol, answers, claim, subject, seed)
+    if leak is not None:
+        return leak
     seen = [part.smallest_visible for part in parts if part.smallest_visible is not None]
     said = (
         f"{len(protocol.groups):,} {'group' if len(protocol.groups) == 1 else 'groups'}: "
@@ -754,18 +790,26 @@ def _largest(laws: Sequence[Mapping[bytes, Fraction]]) -> tuple[Ratio, bool, tup
     return best, True, pair
 
 
-def _columns(
-    protocol: Protocol, answers: Sequence[Any], claim: Fraction, seed: int | None, single: bool = False
-) -> Found:
-    """What whole columns of answers show, which other code draws, or single reports: a leak would be seen at once."""
+def _leak(protocol: Protocol, answers: Sequence[Any], claim: Fraction, subject: str, seed: int | None) -> Audit | None:
+    """What columns of answers show, which other code draws, and single reports: a large leak would be seen at once."""
     bits = None if seed is None else Simulation(seed)
     some = [answers[0], *answers[1 :: max(1, len(answers) // _COLUMNS)][: _COLUMNS - 1]]
-    client = Function(partial(_one_report, protocol, bits)) if single else Batches(protocol, bits)
-    return search(client, some, _COLUMN_SAMPLES, _COLUMN_LEVEL, seed=seed)
+    for words, client in (("single reports", Devices(protocol, bits)), ("whole columns", Batches(protocol, bits))):
+        found = search(client, some, _COLUMN_SAMPLES, _COLUMN_LEVEL, seed=seed)
+        if found.lower > float(claim):
+            return _judged(subject, claim, found, _COLUMN_SAMPLES, _COLUMN_LEVEL, len(some), (f"of {words}",))
+    return None
 
 
-def _one_report(protocol: Protocol, bits: Simulation | None, answer: Any) -> bytes:
-    return protocol.privatize([answer], bits).to_bytes()
+class Devices(Client):
+    """Devices that draw one report each, from the system's source; with a simulation its bytes are those of that."""
+
+    def __init__(self, protocol: Protocol, bits: Simulation | None = None) -> None:
+        self.protocol, self.bits = protocol, bits
+
+    def sample(self, value: Any, count: int) -> list[bytes]:
+        with nullcontext() if self.bits is None else replayed(self.bits):
+            return [self.protocol.report(value) for _ in range(count)]
 
 
 def _of_relation(
@@ -776,6 +820,10 @@ def _of_relation(
     method = "enumeration"
     ratio: Ratio
     rules: tuple[str, ...] = ()
+    answers = list(islice(_every_answer(protocol), _SOME_INPUTS))
+    odd = disagreement(protocol, answers)
+    if odd:
+        return Audit(subject, float(claim), VIOLATED, "samples", math.inf, event=odd)
     if protocol.guarantee.relation == STREAM:
         try:
             method, ratio, rules = _of_streams(protocol)
@@ -783,6 +831,9 @@ def _of_relation(
             return Audit(subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=(str(why),))
     else:
         try:
+            if next(iter(protocol.related()), None) is None:
+                none = f"the guarantee relates no two inputs ({over}), so that there is nothing to compare"
+                return Audit(subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=(none,))
             ratio = related_factor(_channel(protocol), protocol.related(), protocol.guarantee.delta)
         except ChannelError as why:
             some = list(islice(_every_answer(protocol), MOST_RUNS))
@@ -803,20 +854,27 @@ def _of_streams(protocol: Any) -> tuple[str, Ratio, tuple[str, ...]]:
     """Of the reports of a device over all epochs, and of a single report by `privatize`, which other code draws."""
     labels = protocol.domain.labels
     for seed in range(_AGREE):
-        bits = [Simulation(seed), Simulation(seed)]
-        states = [protocol.begin(one) for one in bits]
-        for epoch in range(1, protocol.epochs + 1):
-            value = (seed + epoch * epoch // 3) % len(labels)
-            first = protocol.step_encoded(states[0], value, epoch, bits[0])
-            if first != protocol.step(states[1], labels[value], epoch, bits[1]):
-                raise TooManyRuns("step() sends other bytes than step_encoded()")
-            states = [first[0], first[0]]
-    if _disagreement(protocol, labels):
-        raise TooManyRuns(_disagreement(protocol, labels))
+        values = [(seed + epoch * epoch // 3) % len(labels) for epoch in range(1, protocol.epochs + 1)]
+        expected = _steps(protocol, values, protocol.step_encoded, Simulation(seed))
+        answers = [labels[value] for value in values]
+        if _steps(protocol, answers, protocol.step, Simulation(seed)) != expected:
+            raise TooManyRuns("step() sends other bytes than step_encoded()")
+        with replayed(Simulation(seed)):
+            if _steps(protocol, values, protocol.step_encoded, None) != expected:
+                raise TooManyRuns("step_encoded() sends other bytes from the system's bits than from equal bits")
     worst = largest_ratio_of_streams(
         protocol.begin, protocol.step_encoded, len(labels), protocol.epochs, protocol.changes
     )
     return "structure", max(worst.ratio, _followed(protocol, labels)[1]), worst.rules
+
+
+def _steps(protocol: Any, given: Sequence[Any], step: Callable[..., Any], bits: Simulation | None) -> list[Any]:
+    """What a device keeps and sends over the epochs."""
+    state, sent = protocol.begin(bits), []
+    for epoch, one in enumerate(given, 1):
+        sent.append(step(state, one, epoch, bits))
+        state = sent[-1][0]
+    return sent
 
 
 def _channel(protocol: Protocol) -> Channel:

@@ -1,25 +1,26 @@
 """How much a client tells at least, from what it sends: for any client in any language, without its source.
 
 Chosen     on one part of the samples: the two inputs and the event that tell them apart best. Events are about the
-           bytes of a report: bits, bytes, values that occur anywhere, common reports, thresholds of the report as a
-           number, counts over the epochs of a stream; and up to three of them together. With a spec at hand there
-           is one more: "the report supports this answer and not that one", and a tenth of the samples finds the answers
+           bytes of a report (`events`), and are compared by the bound that they will be judged by, far beyond chance.
+           With a spec at hand there is one more: "the report supports this answer and not that one", and a tenth of
+           the samples finds the answers
 Bounded    on the other part, where nothing is chosen, in one of two ways; the first part says which promises more
-           One way    ln(p / p') from both counts, with Clopper and Pearson's bounds made as sharp as their order allows
-                      (Buehler). Nine tenths of the error goes to the event, one tenth to the best event of the
-                      opposite direction
+           One way    ln(p / p') from both counts. Nine tenths of the error goes to the event, one tenth to the best
+                      event of the opposite direction
            Both ways  an event that speaks for the first input, and another one for the second. A coin per sample says
                       which input it is of. If the client keeps epsilon, reports speak for their input at most
                       e^epsilon times as often as against it: P(A | v) + P(B | w) <= e^epsilon (P(A | w) + P(B | v)). So
                       among those that speak the number that is right is binomial, and one bound of Clopper and
                       Pearson's with all of the error is enough. Every sample counts twice
-Visible    the smallest epsilon of a client that would be found out in nine of ten audits of this size, by this event
+Rare       reports that only one input was seen to send (`rare`): where they promise more than the event, they are
+           bounded as well, on samples of their own; each of the two gets half of the error
+Visible    the smallest epsilon of a client that would be found out in nine of ten audits of this size, by this event;
+           and how rare a report may be that only one input sends
 Power      an audit that finds no event with at least half of the claimed epsilon has no power: it clears nobody
 Client     a function of an input; with `stream=True` a function that makes a device, which is called once per epoch;
            or a command, which reads one value per line and writes one report per line in hexadecimal digits. Of
            streams an empty line begins the next device, and is answered by an empty line
-Source     Clopper and Pearson 1934; Buehler 1957; Berger and Boos 1994; Jagielski, Ullman and Oprea 2020; Arcolezi and
-           Gambs 2024 (LDP-Auditor); Bichsel et al. 2021 (DP-Sniper)
+Source     Jagielski, Ullman and Oprea 2020; Arcolezi and Gambs 2024 (LDP-Auditor); Bichsel et al. 2021 (DP-Sniper)
 """
 
 from __future__ import annotations
@@ -33,40 +34,42 @@ import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.errors import NumberError, ReportError
+from deniable.privacy import rare
+from deniable.privacy.bounds import (
+    careful_ends,
+    careful_odds,
+    careful_ratio,
+    expected_lower,
+    lower_bound,
+    lower_bound_of_odds,
+    split_error,
+)
+from deniable.privacy.events import Event, Feature, Floats, Held, Rows, Sample, features, spoken
 from deniable.protocols import Protocol, Reports
 from deniable.randomness import Bits
-
-Rows = NDArray[np.uint8]
-Floats = NDArray[np.float64]
-Held = NDArray[np.bool_]
 
 MOST_SAMPLES = 10**8
 _PATIENCE = 30.0
 _HEX = frozenset("0123456789abcdefABCDEF")
-_MOST_VALUES, _LITERALS, _BEAM, _PAIRS, _DEPTH = 256, 48, 4, 4, 3
+_LITERALS, _BEAM, _PAIRS, _DEPTH = 48, 4, 4, 3
 _GLANCE, _KEPT = 2000, 160
 """Samples of each input on which features are looked at first, and how many features are then counted on all."""
-_SURE = 4.0
-"""Standard errors that are taken off before events are compared, because the best of thousands is chosen."""
 _CHUNK = 512
 _OTHERS = 4
 _SAME = 64
 _OPPOSITE, _WORTH = 0.1, 0.1
 """The part of the error that the opposite event gets; and the guess from which on both ways are looked at together."""
+_DOUBT = 0.1
+"""An honest client sends what looks as bad as this with this probability at most: too often to accuse anybody."""
 NINE_OF_TEN = 1.2816
-_CELLS, _BLOCKS, _STEP = 96, 512, 2.0**-13
-"""Parts of the interval of a probability that are tried, parts of the counts, and how exactly a bound is found."""
 
 
 # -- clients -------------------------------------------------------------------------------------------
@@ -346,293 +349,6 @@ def as_bytes(sent: Any) -> bytes:
     raise ReportError(f"a client returns bytes, numbers, text or lists of them, not {type(sent).__name__}")
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Reports of one input, as rows of equal length."""
-
-    rows: Rows
-    lengths: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, sent: list[bytes] | Rows, width: int) -> Sample:
-        if isinstance(sent, np.ndarray):
-            return cls(sent, np.full(len(sent), sent.shape[1]))
-        lengths = np.array([len(one) for one in sent], dtype=np.int64)
-        joined = b"".join(one[:width].ljust(width, b"\0") for one in sent)
-        return cls(np.frombuffer(joined, dtype=np.uint8).reshape(len(sent), width), lengths)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def head(self, count: int) -> Sample:
-        return Sample(self.rows[:count], self.lengths[:count])
-
-
-# -- events --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Feature:
-    """Something that is so or not so of a report, in words and as a function of samples."""
-
-    words: str
-    holds: Callable[[Sample], NDArray[np.bool_]]
-
-
-@dataclass(frozen=True)
-class Event:
-    """Some features at once, each of which has to be so, or has to be not so."""
-
-    literals: tuple[tuple[Feature, bool], ...]
-
-    @property
-    def words(self) -> str:
-        return " and ".join(feature.words if wanted else f"not ({feature.words})" for feature, wanted in self.literals)
-
-    def holds(self, sample: Sample) -> Held:
-        held = np.ones(len(sample), dtype=np.bool_)
-        for feature, wanted in self.literals:
-            held &= feature.holds(sample) == wanted
-        return held
-
-    def count(self, sample: Sample, without: Event | None = None) -> int:
-        """Of how many samples it holds, where another event does not."""
-        held = self.holds(sample)
-        return int((held if without is None else held & ~without.holds(sample)).sum())
-
-
-def features(samples: Sequence[Sample], steps: int = 1) -> list[Feature]:
-    """What can be seen in the bytes of reports like these."""
-    rows = np.concatenate([sample.rows for sample in samples])
-    lengths = np.unique(np.concatenate([sample.lengths for sample in samples])).tolist()
-    width = rows.shape[1]
-    found = []
-    if len(lengths) > 1:
-        found += [Feature(f"the report has {one} bytes", partial(_has_length, one)) for one in lengths[:_MOST_VALUES]]
-    ones = np.bincount(np.unpackbits(rows, axis=1, bitorder="little").nonzero()[1], minlength=8 * width)
-    for bit in np.flatnonzero((ones > 0) & (ones < len(rows))).tolist():
-        found.append(Feature(f"bit {bit} is set", partial(_has_bit, bit)))
-    for at in range(width if width <= 16 else 0):
-        for value in _common(np.bincount(rows[:, at], minlength=256)):
-            found.append(Feature(f"byte {at} is {value}", partial(_has_byte, at, value)))
-    if width > 1:
-        ordered = np.sort(rows, axis=1)
-        first = np.hstack([np.ones((len(rows), 1), dtype=np.bool_), ordered[:, 1:] != ordered[:, :-1]])
-        held = np.bincount(ordered[first], minlength=256)
-        for value in _common(held * (held < len(rows))):
-            found.append(Feature(f"some byte is {value}", partial(_has_somewhere, value)))
-        whole = np.ascontiguousarray(rows).view(f"V{width}")[:, 0]
-        for one, count in Counter(whole.tolist()).most_common(_MOST_VALUES // 4):
-            if count > 9:
-                found.append(Feature(f"the report is {one.hex()[:32]}", partial(_is_report, one)))
-    found += _thresholds(rows)
-    if steps > 1 and width % steps == 0:
-        found += _counts(rows, steps)
-    return found
-
-
-def _has_length(length: int, sample: Sample) -> Held:
-    return np.asarray(sample.lengths == length)
-
-
-def _has_bit(bit: int, sample: Sample) -> Held:
-    return np.asarray(sample.rows[:, bit // 8] >> np.uint8(bit % 8) & np.uint8(1) == 1)
-
-
-def _has_byte(at: int, value: int, sample: Sample) -> Held:
-    return np.asarray(sample.rows[:, at] == value)
-
-
-def _has_somewhere(value: int, sample: Sample) -> Held:
-    return np.asarray((sample.rows == value).any(axis=1))
-
-
-def _is_report(report: bytes, sample: Sample) -> Held:
-    return np.asarray((sample.rows == np.frombuffer(report, dtype=np.uint8)).all(axis=1))
-
-
-def _is_above(read: Callable[[Rows], Floats], cut: float, sample: Sample) -> Held:
-    return np.asarray(read(sample.rows) >= cut)
-
-
-def _common(counts: NDArray[np.int64]) -> list[int]:
-    order = np.argsort(-counts)[:_MOST_VALUES]
-    return [int(place) for place in order if counts[place] > 9]
-
-
-def _thresholds(rows: Rows) -> list[Feature]:
-    """Quantiles of the reports as numbers."""
-    width = rows.shape[1]
-    kinds: dict[str, Callable[[Rows], Floats]] = {}
-    if 1 < width <= 8:
-        kinds = {"little-endian": _number, "big-endian": _turned}
-    if width == 8:
-        kinds["floating-point"] = _real
-    found = []
-    for name, read in kinds.items():
-        for cut in np.unique(np.quantile(read(rows), np.arange(1, 32) / 32)).tolist():
-            found.append(Feature(f"the {name} number is at least {cut:.6g}", partial(_is_above, read, cut)))
-    return found
-
-
-def _number(rows: Rows) -> Floats:
-    padded = np.zeros((len(rows), 8), dtype=np.uint8)
-    padded[:, : rows.shape[1]] = rows
-    return padded.view("<u8")[:, 0].astype(np.float64)
-
-
-def _turned(rows: Rows) -> Floats:
-    return _number(rows[:, ::-1])
-
-
-def _real(rows: Rows) -> Floats:
-    return np.nan_to_num(np.ascontiguousarray(rows).view("<f8")[:, 0].astype(np.float64))
-
-
-def _counts(rows: Rows, steps: int) -> list[Feature]:
-    """How often something occurs over the epochs of a stream: bits, bytes, and what was sent first."""
-    each = rows.shape[1] // steps
-    tests: list[tuple[str, Callable[[Rows], NDArray[Any]]]] = []
-    for bit in range(min(8 * each, 64)):
-        tests.append((f"bit {bit} is set", partial(_bit_of, bit)))
-    for value in _common(np.bincount(rows.reshape(-1), minlength=256))[:32]:
-        tests.append((f"a byte is {value}", partial(_byte_of, value)))
-    tests.append(("the report is the first one", _as_first))
-    found = []
-    for words, test in tests:
-        for least in np.unique(_times(test, steps, rows))[1:][:33].tolist():
-            said = f"{words} in at least {least} of {steps} epochs"
-            found.append(Feature(said, partial(_is_above, partial(_times, test, steps), least)))
-    return found
-
-
-def _times(test: Callable[[Rows], NDArray[Any]], steps: int, rows: Rows) -> Floats:
-    """In how many epochs of each row."""
-    parts = np.ascontiguousarray(rows).reshape(len(rows), steps, -1)
-    return np.asarray(test(parts).sum(axis=1), dtype=np.float64)
-
-
-def _bit_of(bit: int, parts: Rows) -> NDArray[Any]:
-    return np.asarray(parts[:, :, bit // 8] >> np.uint8(bit % 8) & np.uint8(1))
-
-
-def _byte_of(value: int, parts: Rows) -> NDArray[Any]:
-    return np.asarray((parts == value).any(axis=2))
-
-
-def _as_first(parts: Rows) -> NDArray[Any]:
-    return np.asarray((parts == parts[:, :1]).all(axis=2))
-
-
-# -- bounds --------------------------------------------------------------------------------------------
-
-
-def clopper_pearson(count: int, n: int, alpha: float, upper: bool) -> float:
-    """A bound of a probability that is wrong with probability alpha at most.
-
-    >>> round(clopper_pearson(0, 1000, 0.05, upper=True), 6)
-    0.002991
-    """
-    from scipy.special import betaincinv
-
-    if upper:
-        return 1.0 if count >= n else float(betaincinv(count + 1, n - count, 1 - alpha))
-    return 0.0 if count <= 0 else float(betaincinv(count, n - count + 1, alpha))
-
-
-def _spread(p: Any, n: float) -> Any:
-    """The standard error of the logarithm of a share."""
-    return np.sqrt((1 - p) / (n * p))
-
-
-def split_error(p: float, q: float, n: int, alpha: float) -> tuple[float, float]:
-    """How to give the error to the bounds of p and q, so that the bound of ln(p / q) is largest."""
-    from scipy.special import ndtri
-
-    shares = np.linspace(0.02, 0.98, 97)
-    cost = -ndtri(alpha * shares) * _spread(p, n) - ndtri(alpha * (1 - shares)) * _spread(q, n)
-    share = float(shares[np.argmin(cost)])
-    return alpha * share, alpha * (1 - share)
-
-
-def lower_bound(count: int, other: int, n: int, alpha: float, split: tuple[float, float] | None = None) -> float:
-    """ln(p / q) at least, from two counts of n; wrong with probability alpha at most.
-
-    Clopper and Pearson's bounds of p and q, one of which is wrong with probability alpha at most, put all pairs of
-    counts into an order. Buehler's bound is the smallest ln(p / q) under which as high a place in that order is not
-    too seldom, whatever q is: never below theirs, and the best of this order. As in Berger and Boos, q is looked for
-    in an interval that holds it but for a fiftieth of alpha. Between two values of q that are tried p is taken at the
-    upper one and q at the lower one, which makes high places likelier; so nothing between them is missed.
-
-    >>> round(lower_bound(3655, 1345, 10_000, 0.05), 3)
-    0.95
-    """
-    first, second = split or (alpha / 2, alpha / 2)
-    low, high = clopper_pearson(count, n, first, False), clopper_pearson(other, n, second, True)
-    if low <= 0:
-        return -math.inf
-    from scipy.special import bdtr, betainc, betaincinv
-
-    spare = alpha / 50
-    ends = clopper_pearson(other, n, spare / 2, False), clopper_pearson(other, n, spare / 2, True)
-    grid = np.geomspace(max(ends[0], 1e-9 / n), ends[1], _CELLS + 1)
-    below, above = (np.r_[0.0, grid[1:-1]], grid[1:]) if ends[0] == 0 else (grid[:-1], grid[1:])
-    # Counts of the second input in blocks, each of which is taken for its smallest one.
-    first_count, last_count = _usual(n, below[0], above[-1])
-    counts = np.unique(np.linspace(first_count, last_count, _BLOCKS + 1).astype(np.int64))
-    held = np.diff(np.where(counts > 0, bdtr(np.maximum(counts - 1.0, 0), n, below[:, None]), 0.0), axis=1)
-    missing = 1 - held.sum(axis=1)  # beyond the counts that were looked at: as if always high
-    counts = counts[:-1]
-    # From which count of the first input on a pair is at least as high as the one that was seen.
-    uppers = np.where(counts < n, betaincinv(counts + 1.0, np.maximum(n - counts, 1e-9), 1 - second), 1.0)
-    goals = np.minimum(low / high * uppers, 1.0)
-    least, most = np.zeros(counts.size, dtype=np.int64), np.full(counts.size, n + 1)
-    while (most - least > 1).any():
-        middle = (least + most) // 2
-        enough = betainc(middle, n - middle + 1.0, goals) <= first * (1 + 1e-12)
-        least, most = np.where(enough, least, middle), np.where(enough, middle, most)
-    held, lies = held[:, most <= n], n - most[most <= n].astype(np.float64)
-
-    def seldom(size: float) -> bool:
-        rows = below * math.exp(size) <= 1  # else p would be above 1
-        p = np.minimum(1.0, above[rows] * math.exp(size))
-        high_places = (held[rows] * bdtr(lies, n, 1 - p[:, None])).sum(axis=1) + missing[rows]
-        return bool(high_places.max(initial=0.0) + spare <= alpha)
-
-    known, unknown = math.log(low / high), math.log((count + 0.5) / (other + 0.5))
-    while unknown - known > _STEP:
-        middle = (known + unknown) / 2
-        known, unknown = (middle, unknown) if seldom(middle) else (known, middle)
-    return known
-
-
-def _usual(n: int, low: float, high: float) -> tuple[int, int]:
-    """Outside of these counts there is next to nothing, for any share between two."""
-    first, last = n * low - 6 * math.sqrt(n * low) - 20, n * high + 6 * math.sqrt(n * high) + 20
-    return max(0, int(first)), min(n, int(last)) + 1
-
-
-def lower_bound_of_odds(right: int, wrong: int, alpha: float) -> float:
-    """The logarithm of the odds at least, from how many of a binomial number are right and wrong.
-
-    >>> round(lower_bound_of_odds(7310, 2690, 0.05), 3)
-    0.962
-    """
-    share = clopper_pearson(right, right + wrong, alpha, False) if right else 0.0
-    return math.log(share / (1 - share)) if share else -math.inf
-
-
-def expected_lower(p: float, q: float, n: float, alpha: float, spare: float = 0.0, both: bool = False) -> float:
-    """About what the bound will be with n samples of each input, less `spare` standard errors.
-
-    With `both` p and q are the shares of samples that speak for and against their input.
-    """
-    from scipy.special import ndtri
-
-    spread = math.sqrt((1 / p + 1 / q) / (2 * n)) if both else math.hypot(float(_spread(p, n)), float(_spread(q, n)))
-    return math.log(p / q) + (float(ndtri(alpha)) - spare) * spread
-
-
 # -- the audit -----------------------------------------------------------------------------------------
 
 
@@ -654,6 +370,26 @@ class Found:
     """Whether the counts are those of reports that speak for and against their input, of both inputs."""
     weakest: float = math.inf
     """The least of what other inputs were told apart by, carefully: where it is small the audit is blind for some."""
+    choosing: int = 0
+    """Samples of each input on which the event was chosen."""
+    is_rare: bool = False
+    """Whether it is about reports that only one input was seen to send beforehand."""
+    beside: Found | None = None
+    """What else was judged on samples of its own: rare reports beside the most telling event, or the other way."""
+
+    @property
+    def common(self) -> Found:
+        """What the most telling event shows, whatever rare reports do."""
+        return self.beside if self.is_rare and self.beside is not None else self
+
+    def doubt(self, claim: float) -> Found | None:
+        """Rare reports that speak against a client, and are too few to accuse it; None if there are none."""
+        seldom = self if self.is_rare else self.beside
+        return seldom if seldom is not None and lower_bound_of_odds(*seldom.counts, _DOUBT) > claim else None
+
+    def rarest(self, claim: float, alpha: float) -> float | None:
+        """The share of reports from which on nine of ten such audits find those that only one input sends."""
+        return rare.rarest_visible(self.choosing, self.judged, alpha, claim)
 
     @property
     def guess(self) -> float:
@@ -694,6 +430,11 @@ class Found:
     def needed(self, goal: float) -> int | None:
         """With how many samples of each input the bound would reach a goal, if the shares are as they were seen."""
         n = self.judged
+        if self.is_rare:
+            right, wrong = self.counts
+            while lower_bound_of_odds(right, wrong, self.alpha) <= goal and n < MOST_SAMPLES:
+                right, wrong, n = 2 * right, 2 * wrong, 2 * n
+            return 2 * n if n < MOST_SAMPLES else None
         p, q = (max(count, 0.5) / self.trials for count in self.counts)
         p = min(p, 1 - 0.5 / self.trials)
         if self.counts[1] == 0:  # never seen: the bound grows with the logarithm of the samples
@@ -747,19 +488,66 @@ def search(
     chosen = _best(drawn, _telling([sample.head(_GLANCE) for sample in drawn], client.steps))
     if known:  # a client may leak by other events than those of its spec: whatever tells more is bounded
         chosen = max(_from_spec(protocol, inputs, drawn), chosen, key=lambda one: one.score)
-    (first, second), event, opposite, weakest = chosen.pair, chosen.event, chosen.opposite, chosen.weakest
+    random = np.random.default_rng(seed)
     judged = samples - choosing
+
+    def again(pair: tuple[int, int], coins: bool) -> tuple[Sample, Sample]:
+        """New samples of two inputs: a coin per sample says of which, or as many of each."""
+        taken = int(random.binomial(2 * judged, 0.5)) if coins else judged
+        more = [client.sample(inputs[one], size) for one, size in zip(pair, (taken, 2 * judged - taken), strict=True)]
+        if protocol is not None:
+            _check_form(protocol, more)
+        here, there = (Sample.of(one, max(1, width)) for one in more)
+        return here, there
+
+    seldom = rare.found(drawn, client.steps)
+    if seldom is None or seldom.expected(judged) <= _expected(chosen, drawn, judged, alpha):
+        return _common(chosen, drawn, inputs, again, judged, alpha)
+    common = _common(chosen, drawn, inputs, again, judged, alpha / 2)
+    counts = spoken(seldom.event, seldom.opposite, *again(seldom.pair, coins=True))
+    found = replace(
+        common,
+        lower=max(0.0, lower_bound_of_odds(*counts, alpha / 2)),
+        pair=(inputs[seldom.pair[0]], inputs[seldom.pair[1]]),
+        event=f"{seldom.event.words}; for the other input, {seldom.opposite.words}",
+        counts=counts,
+        alpha=alpha / 2,
+        both=True,
+        is_rare=True,
+    )
+    return replace(found, beside=common) if found.lower > common.lower else replace(common, beside=found)
+
+
+def _expected(chosen: _Chosen, drawn: Sequence[Sample], judged: int, alpha: float) -> float:
+    """About what the bound of an event will be."""
+    here, there = (drawn[one] for one in chosen.pair)
+    times = judged / len(here)
+    if chosen.opposite is not None and _speaks(chosen.event, chosen.opposite, here, there):
+        right, wrong = spoken(chosen.event, chosen.opposite, here, there)
+        return lower_bound_of_odds(round(times * right), round(times * wrong), alpha)
+    own, other = (round(times * chosen.event.count(sample)) for sample in (here, there))
+    return float(careful_ratio(own, other, judged, alpha / 2))
+
+
+def _common(
+    chosen: _Chosen,
+    drawn: Sequence[Sample],
+    inputs: Sequence[Any],
+    again: Callable[[tuple[int, int], bool], tuple[Sample, Sample]],
+    judged: int,
+    alpha: float,
+) -> Found:
+    """The chosen event, bounded on new samples."""
+    (first, second), event, opposite, weakest = chosen.pair, chosen.event, chosen.opposite, chosen.weakest
+    choosing = len(drawn[first])
     both_ways = opposite is not None and _speaks(event, opposite, drawn[first], drawn[second])
-    taken = int(np.random.default_rng(seed).binomial(2 * judged, 0.5)) if both_ways else judged
-    more = [client.sample(inputs[one], size) for one, size in ((first, taken), (second, 2 * judged - taken))]
-    if protocol is not None:
-        _check_form(protocol, more)
-    here, there = (Sample.of(one, max(1, width)) for one in more)
+    here, there = again(chosen.pair, both_ways)
+    pair = (inputs[first], inputs[second])
     if both_ways and opposite is not None:
-        counts = _spoken(event, opposite, here, there)
-        lower, pair = max(0.0, lower_bound_of_odds(*counts, alpha)), (inputs[first], inputs[second])
+        counts = spoken(event, opposite, here, there)
+        lower = max(0.0, lower_bound_of_odds(*counts, alpha))
         words = f"{event.words}; for the other input, {opposite.words}"
-        return Found(lower, pair, words, counts, judged, alpha, both=True, weakest=weakest)
+        return Found(lower, pair, words, counts, judged, alpha, both=True, weakest=weakest, choosing=choosing)
     best = -math.inf
     counts = (0, 0)
     for one, a, b, share, turned in (
@@ -778,7 +566,8 @@ def search(
         if lower > best or not turned:
             best, counts, event = lower, found, one
             pair = (inputs[second], inputs[first]) if turned else (inputs[first], inputs[second])
-    return Found(max(0.0, best), pair, event.words, counts, judged, alpha * (1 - _OPPOSITE), weakest=weakest)
+    part = alpha * (1 - _OPPOSITE)
+    return Found(max(0.0, best), pair, event.words, counts, judged, part, weakest=weakest, choosing=choosing)
 
 
 def _check_form(protocol: Protocol, sent: Sequence[list[bytes] | Rows]) -> None:
@@ -808,49 +597,36 @@ class _Chosen:
 
 def _speaks(event: Event, opposite: Event, here: Sample, there: Sample) -> bool:
     """Whether reports that speak for either input tell more than those that speak for the first one."""
-    one_way = _scores(event.count(here), event.count(there), len(here))
-    return bool(_scores(*_spoken(event, opposite, here, there), 2 * len(here)) > max(float(one_way), _WORTH))
-
-
-def _spoken(event: Event, opposite: Event, here: Sample, there: Sample) -> tuple[int, int]:
-    """How many reports speak for their input, and how many against it; the first event goes before the other."""
-    own, back = event.count(here), event.count(there)
-    mine, theirs = (opposite.count(sample, event) for sample in (here, there))
-    return own + theirs, back + mine
+    one_way = careful_ratio(event.count(here), event.count(there), len(here))
+    return bool(careful_odds(*spoken(event, opposite, here, there)) > max(float(one_way), _WORTH))
 
 
 def _from_spec(protocol: Any, inputs: Sequence[Any], drawn: list[Sample]) -> _Chosen:
     """The pair of answers, and the event that one is supported and the other is not."""
     labels = [protocol.domain.encode_one(value) for value in inputs]
 
-    def supported(sample: Sample) -> NDArray[np.bool_]:
-        held: NDArray[np.bool_] = protocol.support(np.ascontiguousarray(sample.rows))[:, labels]
+    def supported(sample: Sample) -> Held:
+        held: Held = protocol.support(np.ascontiguousarray(sample.rows))[:, labels]
         return held
 
     held = [supported(sample) for sample in drawn]
     n, size = len(held[0]), len(inputs)
     own = np.array([[(one[:, v] & ~one[:, w]).sum() for w in range(size)] for v, one in enumerate(held)])
     other = np.array([[(held[w][:, v] & ~held[w][:, w]).sum() for w in range(size)] for v in range(size)])
-    scores = np.maximum(_scores(own, other, n), _scores(own + own.T, other + other.T, 2 * n))
+    scores = np.maximum(careful_ratio(own, other, n), careful_odds(own + own.T, other + other.T))
     np.fill_diagonal(scores, -math.inf)
     v, w = np.unravel_index(int(scores.argmax()), scores.shape)
 
     def event(v: int, w: int) -> Event:
-        def holds(sample: Sample) -> NDArray[np.bool_]:
+        def holds(sample: Sample) -> Held:
             found = supported(sample)
-            both: NDArray[np.bool_] = found[:, v] & ~found[:, w]
+            both: Held = found[:, v] & ~found[:, w]
             return both
 
         return Event(((Feature(f"the report supports {inputs[v]!r} and not {inputs[w]!r}", holds), True),))
 
     weakest = float(np.log((own + 0.5) / (other + 0.5)).max(axis=1).min())
     return _Chosen((int(v), int(w)), event(int(v), int(w)), event(int(w), int(v)), weakest, float(scores[v, w]))
-
-
-def _scores(counts: Any, others: Any, n: int) -> Any:
-    """A careful guess of ln(p / q): few counts make it small."""
-    p, q = (np.asarray(counts) + 0.5) / (n + 1), (np.asarray(others) + 0.5) / (n + 1)
-    return np.log(p / q) - _SURE * (np.sqrt((1 - p) / (n * p)) + np.sqrt((1 - q) / (n * q)))
 
 
 def _telling(drawn: list[Sample], steps: int) -> list[Feature]:
@@ -865,10 +641,7 @@ def _ends(drawn: list[Sample], known: list[Feature]) -> tuple[Floats, Floats]:
     """For each input, and for each feature and its opposite: careful bounds of the logarithm of their share."""
     n = len(drawn[0])
     counts = np.array([[int(feature.holds(sample).sum()) for feature in known] for sample in drawn])
-    table = np.stack([counts, n - counts], axis=2).reshape(len(drawn), -1)
-    p = (table + 0.5) / (n + 1)
-    wide = _SURE * np.sqrt((1 - p) / (n * p))
-    return np.log(p) - wide, np.log(p) + wide
+    return careful_ends(np.stack([counts, n - counts], axis=2).reshape(len(drawn), -1), n)
 
 
 def _best(drawn: list[Sample], known: list[Feature]) -> _Chosen:
@@ -915,7 +688,7 @@ def _conjunction(here: Sample, there: Sample, known: list[Feature], single: Floa
     for _ in range(_DEPTH - 1):
         grown = []
         for chosen, mine, theirs, _ in beam:
-            scores = _scores(mine @ own, theirs @ other, n)
+            scores = careful_ratio(mine @ own, theirs @ other, n)
             scores[list(chosen)] = -math.inf
             for place in np.argsort(-scores)[:_BEAM].tolist():
                 grown.append(((*chosen, place), mine * own[:, place], theirs * other[:, place], float(scores[place])))

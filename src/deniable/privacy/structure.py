@@ -23,7 +23,8 @@ Streams    a device that keeps a state draws each report from the state, the ans
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -367,12 +368,17 @@ class _Case:
             if len(usual) == 1 and len(set(weights)) == 1 and (ends := self._ends(odd, int(usual[0]))):
                 yield ends
                 return
-            if len(odd) * (len(odd) - 1) > _MOST_PAIRS:
-                raise TooManyRuns("too many pairs of inputs")
-            yield from combinations(range(len(odd)), 2)
-            return
+            if len(odd) * (len(odd) - 1) <= _MOST_PAIRS:
+                yield from combinations(range(len(odd)), 2)
+                return
+        wide = _overlapping(odd)
+        if len(wide) * len(odd) > _MOST_PAIRS:
+            raise TooManyRuns("too many pairs of inputs")
+        yield from ((one, other) for one in wide for other in range(len(odd)) if other not in wide or one < other)
         kinds: dict[Any, list[int]] = {}
         for number, own in enumerate(odd):
+            if number in wide:
+                continue
             kind = (tuple(sorted((law, int(usual[place])) for place, law in own.items())), weights[number])
             kinds.setdefault(kind, []).append(number)
         for first, second in combinations(kinds.values(), 2):
@@ -499,6 +505,20 @@ class _Case:
             if best == bound:
                 break
         return Worst(bound, best == bound, pair, rules)
+
+
+def _overlapping(odd: Sequence[Mapping[int, int]]) -> set[int]:
+    """Inputs without which no two others are unusual in the same factor; those that are unusual in most go first."""
+    often = Counter(factor for own in odd for factor in own)
+    shared, found = sum(count > 1 for count in often.values()), set[int]()
+    for number in sorted(range(len(odd)), key=lambda number: -len(odd[number])):
+        if not shared or len(found) * len(odd) > _MOST_PAIRS:
+            break
+        if any(often[factor] > 1 for factor in odd[number]):
+            found.add(number)
+            often.subtract(odd[number].keys())
+            shared = sum(count > 1 for count in often.values())
+    return found
 
 
 # -- subsets -------------------------------------------------------------------------------------------
