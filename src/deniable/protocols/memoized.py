@@ -118,7 +118,7 @@ class Levels(NamedTuple):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Memoized(Protocol):
-    """A protocol in two stages: `permanent(answer)` gives the state to keep, `report(state)` a report to send."""
+    """A protocol in two stages: `permanent(answer)` gives the state to keep, `report_from(state)` a report to send."""
 
     fresh: ClassVar[bool] = False
 
