@@ -290,11 +290,12 @@ export class QuestionPanel {
   #winner() {
     const { winner } = this.#raw;
     if (!winner) return null;
-    const { margin, error, posterior, level, certain } = winner;
-    // A lower bound is never rounded up, and nothing is certain.
-    const least = posterior < 0.999 ? percent(Math.floor(1000 * posterior) / 1000) : percent(0.999);
-    const sure = `with a probability of ${least} at least${certain ? "" : `, which is not enough for ${percent(level, 0)}`}`;
-    return h("p", { class: "winner" }, "Most common: ", h("b", {}, label(winner.label)), `, ${points(margin, 2)} ahead of ${label(winner.runner_up)} (standard error ${points(error, 2)}), ${sure}.`);
+    const { margin, error, level, certain } = winner;
+    const lead = `${points(margin, 2)} ahead of ${label(winner.runner_up)} (standard error ${points(error, 2)})`;
+    const name = h("b", {}, label(winner.label));
+    return certain
+      ? h("p", { class: "winner" }, `Most common with ${percent(level, 0)} confidence: `, name, `, ${lead}.`)
+      : h("p", { class: "winner" }, "No clear leader: ", name, ` is ${lead}, not enough for ${percent(level, 0)} confidence.`);
   }
 
   /** Of answers that were found: the ones to follow over time. Each period is asked for the same ones. */

@@ -403,7 +403,7 @@ def print_finding(id: str, question: str, finding: Finding, everything: bool, fi
     for remark in finding.remarks:
         output.note("note", f"{id}: {remark}")
     if finding.winner is not None:
-        output.prose(f"Most common: {finding.winner}")
+        output.prose(str(finding.winner))
     if isinstance(result, TextEstimate) and result.n:
         output.prose(f"{result.verdict}. Unlisted: {result.unlisted:.4f}, stderr {result.unlisted_stderr:.4f}")
 

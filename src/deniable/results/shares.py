@@ -9,14 +9,12 @@ repeated    the same if one person stands in several reports, as over several ep
 combine     estimates of the same shares from different people or protocols, weighted by inverse variance
 a - b       how much the shares differ between two independent groups, with interval and test
 
-The most common answer, and the posterior probability that it is.
+The most common answer, where the reports show that it is.
 
 Estimate     the answer with the largest unbiased share; the margin is its lead over the runner-up
-Posterior    1 - the sum over all other answers v of Phi(-lead over v / error of that lead): with normal errors and
-             every lead equally plausible beforehand (a flat prior), at least this is the posterior probability that no
-             other answer is more common. It is no confidence level, though close to one: of two answers that nearly
-             tie, the less common one reaches 95 % in one survey of twenty. Answers far behind cost nothing, near ties
-             a half each
+Confidence   each other answer is tested against the leader, by a sign test that holds for any number of reports. The
+             doubts are added up as if all were as near as the nearest. So of all collections at most 5 % name an answer
+             that is not the most common with 95 % confidence; otherwise the finding is "no clear leader"
 Whom         the population that the respondents were drawn from; `population=False`: those who answered
 Error        of a difference of two shares. Reports that always support equally many answers (GRR, subset selection)
              make the counts repel each other, which is accounted for; unary reports and linear hashes leave
@@ -332,9 +330,10 @@ class Estimate(Result):
         return self.raw or self
 
     def winner(self, level: float = 0.95, population: bool = True) -> Winner:
-        """The most common answer, its lead, and the posterior probability that no other is more common.
+        """The answer that looks most common, its lead, and the confidence that no other is more common.
 
-        In the population; `population=False` asks about the people who answered.
+        `winner().certain` says whether the confidence reaches the level; if not, there is no clear leader. In the
+        population; `population=False` asks about the people who answered.
         """
         return find(self, level, population)
 
@@ -415,12 +414,14 @@ def _same_labels(first: Estimate, second: Estimate) -> None:
 # -- the most common answer ---------------------------------------------------------------------------
 
 
-_NUMBERS = ("share", "margin", "error", "posterior", "level", "certain", "population")
+_NUMBERS = ("share", "margin", "error", "confidence", "level", "certain", "population")
+_RARE = 1e-4
+"""How much of the doubt may be that more reports tell two answers apart than is assumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The answer that looks most common."""
+    """The answer that looks most common, and whether the reports show that it is."""
 
     label: Label
     share: float
@@ -429,15 +430,16 @@ class Winner:
     """Its lead over the runner-up, in shares."""
     error: float
     """The standard error of that lead."""
-    posterior: float
-    """At least this is the posterior probability, from a flat prior, that no other answer is more common."""
+    confidence: float
+    """The highest confidence level at which it is the most common answer: of all collections, at most the rest name an
+    answer that is not, with this confidence or more."""
     level: float
     population: bool = True
 
     @property
     def certain(self) -> bool:
-        """Whether the posterior probability reaches the level that was asked for."""
-        return self.posterior >= self.level
+        """Whether that reaches the level that was asked for; else there is no clear leader."""
+        return self.confidence >= self.level
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values."""
@@ -448,19 +450,23 @@ class Winner:
         lead = (
             f"{100 * self.margin:.2f} points ahead of {shown(self.runner_up)} (standard error {100 * self.error:.2f})"
         )
-        verdict = "" if self.certain else f"; not enough for {self.level:.0%}"
-        # A lower bound is never rounded up, and nothing is certain.
-        least = f"{math.floor(1000 * self.posterior) / 1000:.1%}" if self.posterior < 0.999 else "over 99.9%"
-        sure = f"the most common with posterior probability {least}"
         whom = "" if self.population else ", among those who answered"
-        return f"{shown(self.label)}, {lead}, {sure}{verdict}{whom}"
+        if self.certain:
+            return f"Most common with {self.level:.0%} confidence{whom}: {shown(self.label)}, {lead}"
+        return f"No clear leader{whom}: {shown(self.label)} is {lead}, not enough for {self.level:.0%} confidence"
 
 
 def find(estimate: Estimate, level: float, population: bool) -> Winner:
-    """The winner of the unbiased estimate behind `estimate`."""
+    """The winner of the unbiased estimate behind `estimate`.
+
+    The leader is tested against each other answer, and the confidence is that of the weakest test, with the doubt
+    multiplied by the number of other answers. Proof: to name a wrong answer with doubt a, that answer must pass its
+    test against the true leader at a / (d - 1), and there are d - 1 wrong answers. Ties are right either way.
+    """
     if not 0 < level < 1:
         raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
     raw = estimate.raw or estimate
+    raw = raw if raw.fit is None else raw.fit.unbiased
     if not raw.n:
         raise NumberError("there are no reports yet: no answer is known to be the most common")
     shares = raw.frequencies
@@ -468,9 +474,8 @@ def find(estimate: Estimate, level: float, population: bool) -> Winner:
     others = np.delete(np.arange(shares.size), best)
     errors = _lead_errors(raw, best, population)[others]
     leads = shares[best] - shares[others]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(errors > 0, leads / errors, np.where(leads > 0, np.inf, 0.0))
-    doubt = math.fsum(0.5 * math.erfc(value / math.sqrt(2)) for value in z.tolist())
+    test = _by_normal if raw.support is None else _by_signs
+    doubt = float(others.size * test(raw, best, others, leads, errors).max())
     second = int(np.argmin(leads))
     return Winner(
         label=raw.labels[best],
@@ -478,10 +483,57 @@ def find(estimate: Estimate, level: float, population: bool) -> Winner:
         runner_up=raw.labels[int(others[second])],
         margin=float(leads[second]),
         error=float(errors[second]),
-        posterior=max(0.0, 1 - doubt),
+        confidence=max(0.0, 1 - doubt),
         level=level,
         population=population,
     )
+
+
+def _by_signs(raw: Estimate, best: int, others: NDArray[np.intp], leads: Floats, errors: Floats) -> Floats:
+    """p-values of "the other answer is as common": a sign test, valid for any number of reports.
+
+    Of the D reports that support one of the two answers and not the other, those for the leader are binomial with one
+    half. D is not in a tally, but it is at most the sum of both counts, and the tail grows with D. Where supports are
+    independent, D is also binomial with at most `most`, so that a bound of it fails with probability `rare`.
+    """
+    from scipy.special import betainc
+
+    support = raw.support
+    assert support is not None
+    worth = float(np.min(support.worth))
+    n, counts = support.n * worth, support.counts * worth
+    told = np.minimum(counts[best] + counts[others], n)
+    rare = 0.0
+    if support.size is None:
+        p, q, rare = support.p, support.q, _RARE / others.size
+        most, spare = max(2 * q * (1 - q), p * (1 - q) + q * (1 - p)), -math.log(rare)
+        reach = spare / 3 + math.sqrt((spare / 3) ** 2 + 2 * n * most * (1 - most) * spare)
+        rare, told = (rare, np.minimum(told, n * most + reach)) if n * most + reach < told.max() else (0.0, told)
+    ahead = counts[best] - counts[others] - raw.fakes
+    for_it = (told + np.minimum(ahead, told)) / 2
+    tail = betainc(np.maximum(for_it, 1e-300), told - for_it + 1, 0.5)
+    found: Floats = np.where(ahead > 0, np.minimum(1.0, rare + tail), 1.0)
+    return found
+
+
+def _by_normal(raw: Estimate, best: int, others: NDArray[np.intp], leads: Floats, errors: Floats) -> Floats:
+    """The same where no reports are known that support an answer: by the standard error of the lead.
+
+    Where it is known what one report can add to a lead, by Bernstein's inequality, which holds for any number of
+    reports; else as if the lead were normal, with few reports by Student's law.
+    """
+    from scipy.special import stdtr
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(errors > 0, leads / errors, np.where(leads > 0, np.inf, 0.0))
+    if raw.weights is None or raw.fakes:
+        return np.where(leads > 0, stdtr(max(1.0, raw.n - 1.0), -z), 1.0)
+    known, n = raw.weights, raw.n if raw.weights.reports is None else raw.weights.reports
+    each = np.broadcast_to((np.asarray(known.highest) - np.asarray(known.lowest)) / n, raw.frequencies.shape)
+    reach = each[best] + each[others]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.where(leads > 0, np.exp(-(leads**2) / (2 * errors**2 + 2 * reach * leads / 3)), 1.0)
+    return found
 
 
 def _lead_errors(raw: Estimate, best: int, population: bool) -> Floats:

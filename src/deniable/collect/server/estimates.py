@@ -146,11 +146,11 @@ class MostCommon(msgspec.Struct):
     """Its lead over the runner-up, in shares."""
     error: float
     """The standard error of that lead."""
-    posterior: float
-    """At least this is the probability, from a flat prior, that no other answer is more common."""
+    confidence: float
+    """The highest confidence level at which no other answer is more common."""
     level: float
     certain: bool
-    """Whether that probability reaches the level."""
+    """Whether that reaches the level; if not, there is no clear leader."""
     population: bool
 
 
