@@ -26,7 +26,7 @@ from deniable.cli.output import examples, shown
 from deniable.cli.store import DEFAULT, StoreUrl, has_password, is_made, without_password
 from deniable.collect.http import is_loopback
 from deniable.collect.stores import open_store
-from deniable.collect.stores.base import REOPEN_SECONDS
+from deniable.collect.stores.base import REOPEN_SECONDS, StorageFull
 from deniable.errors import SpecError
 from deniable.surveys import Survey
 
@@ -231,7 +231,10 @@ def _prepared(store: str, surveys: Mapping[str, Survey]) -> Iterator[None]:
     """Make the store if it is new, and publish the surveys."""
     _check(store, surveys)
     with open_store(store) as opened:
-        opened.ping()
+        try:
+            opened.ping()
+        except StorageFull as full:
+            output.note("warning", f"{full}; until then nothing is taken")
         for survey in surveys.values():
             opened.publish(survey)
     yield

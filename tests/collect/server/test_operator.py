@@ -127,7 +127,7 @@ def test_a_full_disk_is_said(small_disk):
             for _ in range(2048):
                 file.write(bytes(4096))
         eventually(lambda: operator.get("/readyz").status == 503)
-        assert "no room left" in operator.get("/readyz").json["detail"]
+        assert "no room left, and its reserve is given up" in operator.get("/readyz").json["detail"]
         assert service.get("/readyz").problem == "storageFull"
         assert figures(operator)['deniable_ready{worker="0"}'] == 0
         # Who reads is served meanwhile.

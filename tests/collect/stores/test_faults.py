@@ -17,6 +17,7 @@ from deniable.collect.stores.sql import complaints
 from deniable.collect.stores.sqlite import SqliteStore
 from tests.collect.postgres import PostgresServer
 from tests.collect.surveys import crowd, daily, mixed, text
+from tests.faults.places import small_disk
 
 DAILY, KEPT, BIG = daily(), mixed(retention="reports"), text()
 NAME = DAILY.fingerprint
@@ -75,6 +76,37 @@ def test_a_file_that_another_process_holds_can_be_opened_and_read(tmp_path: Path
         store.add([PEOPLE.batch(DAILY, 10)])
         with store._writing(), SqliteStore(tmp_path / "store.db") as other:
             assert [epoch.n for epoch in other.epochs(NAME)] == [400]
+
+
+def test_a_full_disk_gives_up_its_reserve_and_frees_itself() -> None:
+    """With a long log and no byte left, the log is written back; more is taken once there is room."""
+    one = crowd(DAILY, 1, 3000).batch(DAILY, 10)
+    with small_disk(16) as disk:
+        path = disk.path / "store.db"
+        with SqliteStore(path) as store:
+            store.publish(DAILY)
+            store.keep_reserve()
+            with SqliteStore(path) as reader, reader._reading():
+                reader._query("SELECT * FROM epoch")  # nothing is written back meanwhile: the log grows
+                for seed in range(40):
+                    store.add([crowd(DAILY, 2000, seed).batch(DAILY, 10)])
+                store.tidy()
+                assert store._log_size() > 1 << 21
+                disk.fill()
+        with SqliteStore(path) as again:
+            again._reserving = True
+            # The first attempt finds that there is no room, and gives the reserve up.
+            assert again.tidy() or again.tidy()
+            disk.fill()
+            with pytest.raises(StorageFull, match="reserve is given up"):
+                again.add([one])
+            with pytest.raises(StorageFull, match="reserve is given up"):
+                again.ping()
+            assert again.epochs(NAME)[0].n == 80_000
+            disk.make_room()
+            assert again.add([one]) == [Added(1, 0)]
+            again.ping()
+            assert again.check() == []
 
 
 def test_a_full_server_takes_nothing_and_loses_nothing(postgres_url: str) -> None:

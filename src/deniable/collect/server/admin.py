@@ -134,13 +134,13 @@ async def readiness(service: Service) -> str:
     if service.stopping or not service.writer.alive or service.writer.lag > STALLED_SECONDS:
         raise overloaded("the service is being restarted, or its store is stuck")
     if time.monotonic() - service.writer.full < FULL_SECONDS:
-        raise _full()
+        raise _full(service)
     if time.monotonic() - service.pinged > FRESH_SECONDS:
         try:
             async with asyncio.timeout(PING_SECONDS):
                 await _ping(service)
         except StorageFull:
-            raise _full() from None
+            raise _full(service) from None
         except VersionError as error:
             raise overloaded(str(error)) from None
         except (StoreError, TimeoutError, Problem):
@@ -151,8 +151,9 @@ async def readiness(service: Service) -> str:
     return "; ".join(filter(None, (said, service.clock_doubt)))
 
 
-def _full() -> Problem:
-    return Problem("storageFull", "the store has no room left: make room on its disk")
+def _full(service: Service) -> Problem:
+    given = ", and its reserve is given up" if service.settings.store.startswith("sqlite:") else ""
+    return Problem("storageFull", f"the store has no room left{given}: make room on its disk")
 
 
 async def _ping(service: Service) -> None:

@@ -20,6 +20,7 @@ Surveys    are independent. One that the collector refuses (unknown, ended, no k
            set aside: named in /readyz and in the figures, and tried again from time to time, while the others go on.
            Nothing more of it is taken meanwhile, because nobody could deliver it: devices keep what they have, or drop
            it where the survey has ended. What waits of an ended survey is discarded and counted at the epoch's end
+Full       a reserve on the disk is given up first; nothing is taken until it is there again, and what leaves goes on
 Disk       SQLite with a write-ahead log, synchronous FULL and secure_delete; the log is emptied every few seconds
 """
 
@@ -56,6 +57,7 @@ from deniable.collect.server.service import NOTE_SECONDS, Settings, TrustedClock
 from deniable.collect.server.telemetry import Family, Labels, Metrics, gauge, log, own_the_process, shared_gauge
 from deniable.collect.server.writer import Taken
 from deniable.collect.stores.base import StorageFull, StoredTime, StoreError
+from deniable.collect.stores.reserve import Reserve
 from deniable.collect.wire import EPOCH_CLOSED, JSON, MalformedBody
 from deniable.errors import SpecError
 from deniable.surveys import Survey
@@ -160,6 +162,7 @@ class Queue:
     """Sealed records until the collector has them. One thread at a time."""
 
     def __init__(self, path: Path) -> None:
+        self._reserve = Reserve(path)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         self._connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
@@ -180,12 +183,17 @@ class Queue:
                     self._connection.execute("ROLLBACK")
                 raise
         except sqlite3.OperationalError as error:
-            kind = StorageFull if error.sqlite_errorcode == sqlite3.SQLITE_FULL else StoreError
-            raise kind("the queue cannot be written") from error
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise StoreError("the queue cannot be written") from error
+            # What it gives is for batches that leave, which make room in the file.
+            self._reserve.give_up()
+            raise StorageFull("the disk of the queue is full") from error
 
     def add(self, parcels: Sequence[tuple[str, int, list[bytes]]]) -> list[int | None]:
         """How many records of each parcel are new; None for an epoch that has ended here."""
         found: list[int | None] = []
+        if not self._reserve.keep():
+            raise StorageFull("the disk of the queue is full, and its reserve is given up")
         with self._transaction() as connection:
             for survey, epoch, records in parcels:
                 if connection.execute(f"SELECT 1 FROM ended WHERE {_EPOCH}", (survey, epoch)).fetchone():
@@ -549,7 +557,10 @@ class Relay:
         if self.stopping:
             ready, notes = False, ["the relay is being restarted"]
         elif time.monotonic() - self.full < admin.FULL_SECONDS:
-            ready, notes = False, ["the queue has no room left: make room on its disk", *notes]
+            ready, notes = (
+                False,
+                ["the queue has no room left, and its reserve is given up: make room on its disk", *notes],
+            )
         elif all(survey in aside for survey in self.surveys):
             ready = False
         return admin.Look(ready, "; ".join(["ok", *notes] if ready else notes), self._figures(ready, aside))

@@ -30,7 +30,7 @@ from deniable.collect.server.registry import Entry, Readers, Registry, Versions,
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.server.writer import Writer
 from deniable.collect.stores import Store, open_store
-from deniable.collect.stores.base import OPEN, REOPEN_SECONDS, TOLERANCE, Epoch, StoredTime
+from deniable.collect.stores.base import OPEN, REOPEN_SECONDS, TOLERANCE, Epoch, StorageFull, StoredTime
 from deniable.errors import NumberError
 
 # -- the clock ----------------------------------------------------------------------------------------
@@ -373,7 +373,8 @@ class Service:
         self.readers.start()
         self.writer.start()
         try:
-            await self.writer.run(lambda store: store.ping())
+            with suppress(StorageFull):  # what is there can be read and closed; readiness says that it is full
+                await self.writer.run(lambda store: store.ping())
             await self._check_clock()
             await self.registry.refresh()
             log("started", shard=self.settings.shard, surveys=len(self.registry.entries))

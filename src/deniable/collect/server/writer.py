@@ -398,6 +398,7 @@ class Writer:
                 raise StoreError("the store failed a moment ago")
             try:
                 self._store = self._open()
+                self._store.keep_reserve()
             except StoreError:
                 self._failed = time.monotonic()
                 raise

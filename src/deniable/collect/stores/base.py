@@ -367,6 +367,9 @@ class Store(ABC):
         """How many bytes the store takes, as far as it knows."""
         return 0
 
+    def keep_reserve(self) -> None:  # noqa: B027
+        """Keep some room for when the disk is full, as far as the store can: for whoever serves it."""
+
     @abstractmethod
     def ping(self) -> None:
         """Raise `StoreError` unless the store can be written, `StorageFull` if it has no room."""

@@ -6,6 +6,8 @@ Ids         lie in sorted runs (`batches.py`), kept reports among those whose id
 Forgetting  dropped ids and answers are overwritten (secure_delete)
 Order       the log holds recent commits in their order until `tidy` empties it, as far as readers allow
 Private     the file is readable by its owner only
+Full        a service keeps a reserve on the disk (`reserve.py`), which is given up when there is no room: the store can
+            still be opened, its log written back and an epoch closed. Nothing is added until the reserve is there again
 Copies      a copy of any store is a SQLite file of this form, verified, that appears whole or not at all
 """
 
@@ -25,7 +27,17 @@ import numpy as np
 
 from deniable import __version__
 from deniable._files import atomic_path
-from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError, TakenError, VersionError
+from deniable.collect.stores.base import (
+    CLOSED,
+    OPEN,
+    Added,
+    Batch,
+    Rejections,
+    StorageFull,
+    StoreError,
+    TakenError,
+    VersionError,
+)
 from deniable.collect.stores.batches import (
     MERGED,
     POOL,
@@ -40,6 +52,7 @@ from deniable.collect.stores.batches import (
     rows,
     select_runs,
 )
+from deniable.collect.stores.reserve import Reserve
 from deniable.collect.stores.sql import Place, Row, SqlStore, check_software, check_tables, make_tables
 from deniable.collect.wire import ID_BYTES
 from deniable.protocols.reports import Bytes
@@ -105,6 +118,16 @@ class SqliteStore(SqlStore):
     def __init__(self, path: str | Path, shard: int = 0, read_only: bool = False) -> None:
         super().__init__(shard)
         self._path = Path(path)
+        self._reserve, self._reserving = Reserve(self._path), False
+        held = self._reserve.held
+        try:
+            self._open_file(read_only)
+        except StorageFull:
+            if not held:
+                raise
+            self._open_file(read_only)  # the reserve was given up, and there is room for the log now
+
+    def _open_file(self, read_only: bool) -> None:
         with self._errors():
             if read_only:
                 self._file = os.stat(self._path).st_ino
@@ -187,7 +210,8 @@ class SqliteStore(SqlStore):
         name = repr(str(self._path))
         # Codes have a kind in their low byte.
         kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self._no_room()):
+        if kind == sqlite3.SQLITE_FULL or (kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and self._no_room()):
+            self._reserve.give_up()
             return StorageFull(f"the store {name} is full: nothing of this was written; make room on its disk")
         if kind == sqlite3.SQLITE_BUSY:
             return TakenError(f"the store {name} is held by another process: try again")
@@ -298,7 +322,21 @@ class SqliteStore(SqlStore):
             super()._sweep()
         self.tidy()
 
+    def keep_reserve(self) -> None:
+        self._reserving = True
+        self._reserve.keep()
+
+    def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
+        if self._reserving and not self._reserve.held and not self._reserve.keep():
+            raise self._full()
+        return super().add(batches, rejected)
+
+    def _full(self) -> StorageFull:
+        return StorageFull(f"the disk of {str(self._path)!r} is full, and its reserve is given up: make room on it")
+
     def tidy(self) -> bool:
+        if self._reserve.held:
+            self._reserve.keep(self._log_size())
         # Not worth waiting long for readers: the log is emptied some time anyway.
         with self._waiting_shortly(), suppress(StoreError):
             ((busy, _, _),) = self._query("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -366,13 +404,18 @@ class SqliteStore(SqlStore):
             yield from (ids[at : at + MERGED] for at in range(0, len(ids), MERGED))
 
     def size(self) -> int:
-        files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        return self._path.stat().st_size + self._log_size()
+
+    def _log_size(self) -> int:
+        log = self._path.with_name(f"{self._path.name}-wal")
+        return log.stat().st_size if log.exists() else 0
 
     def ping(self) -> None:
         with self._errors():
             if os.stat(self._path).st_ino != self._file:
                 raise StoreError(f"{str(self._path)!r} was replaced while it was in use: restart the service")
+        if self._reserving and not self._reserve.held and not self._reserve.keep():
+            raise self._full()
         # One row can still be written when there is no room for a transaction of submissions.
         if self._no_room(RESERVE):
             raise StorageFull(
@@ -452,6 +495,7 @@ def new_copy(path: Path) -> Iterator[sqlite3.Connection]:
 
 def restore_file(copy: SqliteStore, path: Path) -> None:
     """Make a store of what a copy holds; it appears whole or not at all."""
+    Reserve(path).give_up()
     for end in ("", "-wal", "-shm", "-journal"):
         # The log of another store would be read into this one.
         if os.path.lexists(f"{path}{end}"):
