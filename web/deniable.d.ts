@@ -120,6 +120,14 @@ export interface Protocol {
     /** Of ProfileTable: the row of a read answer, and which outputs each profile can give. */
     rowOf?(read: readonly [number, number]): number;
     readonly possible?: readonly (readonly boolean[])[];
+    /** Of ProfileTable: the integer weights of each output, one row per profile, and the total of each row. */
+    readonly released?: readonly (readonly bigint[])[];
+    readonly wholes?: readonly bigint[];
+    /** Of OLH and BLH: the bits of a hash; of SubsetSelection: the size of a subset; of HadamardResponse: the blocks and their size. */
+    readonly hashBits?: number;
+    readonly count?: number;
+    readonly blocks?: number;
+    readonly blockSize?: number;
     /** Of Table: the hypotheses that the reports decide between, if there are any. */
     readonly laws?: readonly { readonly name: Answer; readonly weights: readonly bigint[] }[];
     /** Of Moments and Queries: the figures, of which a report is about one, and a figure of a read answer. */
@@ -145,11 +153,14 @@ export interface Protocol {
     /** Of Ranges and Rectangles: the levels, of which a report is about one, and the node of a level that a read answer lies in. */
     readonly levels?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     project?(read: unknown, level: number): unknown;
-    /** Of Places: how far a place moves, the cells that it may move to, the moves, and integer weights of staying and of any cell. */
+    /**
+     * Of Places: how far a place moves, the cells that it may move to, the moves, and integer weights of staying, of any cell, and
+     * of reports that are the place itself, summed over all places.
+     */
     readonly reach?: number;
     readonly plane?: number;
     readonly offsets?: readonly (readonly [number, number])[];
-    readonly chances?: { readonly stays: bigint; readonly anywhere: bigint; readonly total: bigint };
+    readonly chances?: { readonly stays: bigint; readonly anywhere: bigint; readonly total: bigint; readonly right: bigint };
     /** Of ItemSets: what of a set may be reported, items, pairs or triples. */
     readonly kinds?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     /** Of CollisionSets: the cell of an item under the hash function of a cohort; of SubsetSets: items and dummies. */

@@ -168,7 +168,7 @@ function guess(survey, found) {
   const more = found.some(({ once, always }) => once.share !== always.share || once.how !== always.how);
   const source = what(survey, more ? "one report" : epochs === 1 ? "your report" : "all your reports");
   const stays = ` if your answer${found.length > 1 ? "s stay" : " stays"} the same`;
-  const together = `from all ${thousands(epochs)} together${survey.relation === "sum" ? "" : stays}`;
+  const together = `from ${every(epochs)} together${survey.relation === "sum" ? "" : stays}`;
   const bare = source === "your report" ? "it" : more ? "any" : "them";
   if (found.length === 1) {
     const [one] = found;
@@ -211,12 +211,13 @@ const addsUp = (survey) => survey.terms !== null && !survey.showsChanges && (sur
 const epochsOf = (survey) => survey.terms?.longitudinal.epochs ?? 1;
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const thousands = (n) => n.toLocaleString("en");
+const every = (n) => (n === 2 ? "both" : `all ${thousands(n)}`);
 
 function sureOf(survey) {
   const wavers = about(survey).wavers.replace("Somebody", "somebody");
   const said = `In the worst case, ${wavers} can become at most ${sure(survey.epsilon)} sure of one of them`;
   if (survey.showsChanges) return `${said} from one report. For all reports together no number holds.`;
-  if (addsUp(survey)) return `${said} from ${what(survey)}, and at most ${sure(survey.lifetimeEpsilon)} sure from all ${thousands(epochsOf(survey))} together.`;
+  if (addsUp(survey)) return `${said} from ${what(survey)}, and at most ${sure(survey.lifetimeEpsilon)} sure from ${every(epochsOf(survey))} together.`;
   return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : what(survey, "your report")}.`;
 }
 

@@ -109,7 +109,7 @@ class SurveyView {
     this.#deliverWaiting();
   }
 
-  /** The promise, and what it stands on: of several reports it holds only if the browser keeps its record. */
+  /** The promise, with a note where the browser may forget what was sent. */
   #say(lasting) {
     this.#lasting = lasting;
     update(this.#promise, promise(this.#survey, lasting), terms(this.#survey, this.#spent, lasting, this.#server)); // what is open stays so

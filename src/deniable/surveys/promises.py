@@ -265,7 +265,7 @@ def _guess(survey: Survey, found: list[Guessed]) -> str:
     source = _what(survey, "one report" if more else "your report" if epochs == 1 else "all your reports")
     stays = f" if your answer{'s stay' if len(found) > 1 else ' stays'} the same"
     sums = survey.relation == "sum"
-    together = f"from all {epochs:,} together{'' if sums else stays}"
+    together = f"from {_every(epochs)} together{'' if sums else stays}"
     without = "it" if source == "your report" else "any" if more else "them"
     if len(found) == 1:
         (one,) = found
@@ -340,7 +340,7 @@ def _sure(survey: Survey) -> str:
     if survey.shows_changes:
         return f"{said} from one report. For all reports together no number holds."
     if survey.lifetime_epsilon is not None and _adds_up(survey):
-        all_of_them = f"at most {sure(survey.lifetime_epsilon)} sure from all {_epochs(survey):,} together"
+        all_of_them = f"at most {sure(survey.lifetime_epsilon)} sure from {_every(_epochs(survey))} together"
         return f"{said} from {_what(survey)}, and {all_of_them}."
     source = "all your reports" if _epochs(survey) > 1 else _what(survey, "your report")
     return f"{said} from {source}."
@@ -739,6 +739,10 @@ def _leaving(survey: Survey) -> str:
         "The server keeps your randomized reports. It can be asked to delete those of periods that it has not closed; "
         "the request shows it the network address behind those reports."
     )
+
+
+def _every(count: int) -> str:
+    return "both" if count == 2 else f"all {count:,}"
 
 
 def _epochs(survey: Survey) -> int:
