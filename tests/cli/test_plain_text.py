@@ -66,10 +66,11 @@ def test_terminals_get_no_such_characters_either(monkeypatch: Any, capsys: Any) 
     output.facts([(DRIVES, TURNS)])
     output.table([DRIVES, TURNS], [[DRIVES, TURNS]])
     output.prose(f"{DRIVES} {TURNS}")
+    output.csv_table([[DRIVES, TURNS]])
     output.note("note", DRIVES)
     seen = capsys.readouterr()
     assert not bad(seen.out) | bad(seen.err)
-    assert seen.out.count(r"\x07") == 5
+    assert seen.out.count(r"\x07") == 6
 
 
 def test_errors_are_escaped(run: Any, tmp_path: Path) -> None:

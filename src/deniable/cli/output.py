@@ -52,11 +52,15 @@ def on_terminal() -> bool:
 
 def write(content: str) -> None:
     """Text for people, to standard output; when its reader has gone, the command ends quietly."""
-    data(escaped(content, keep="\n"))
+    _put(escaped(content, keep="\n"))
 
 
 def data(content: str) -> None:
-    """The same for data, as it is."""
+    """The same for data: as they are in a pipe, for people on a terminal."""
+    _put(escaped(content, keep="\n\t") if on_terminal() else content)
+
+
+def _put(content: str) -> None:
     try:
         sys.stdout.write(content)
     except BrokenPipeError:
