@@ -10,6 +10,9 @@ Words      of a text: every word of the documentation's pages by its own share, 
 Spelling   32 words of the pages about protocols, of the share s each, found without a list and with the words of all
            other pages as candidates, from which the planted words were taken out: what helps is how words are spelled.
            And 32 texts that no such word is like, some digits and signs of other alphabets
+Any text   addresses, hex and base64 digits, telephone numbers, codes, faces, mixed alphabets, any characters and any
+           bytes: kinds that had no part in tuning. In each collection four of them at twice the stated share, beside
+           two words at the stated share
 Cover      95 percent intervals of what was found, as it was found, with the share among everybody who was asked
 Cost       processor seconds, with cells of 2^16 and 7 new bits per group, so that groups are in proportion to bits
 """
@@ -35,7 +38,7 @@ from deniable.protocols.discovery.discovery import _prefixes
 
 Floats = NDArray[np.float64]
 
-GROUP = "discovery"
+GROUP, TEXTS = "discovery", "texts"
 PLANTED = 32
 GOALS = ((128, 4, 0.0050), (128, 2, 0.0155), (64, 4, 0.0033))
 """Bits, epsilon, and the share at which nine of ten are to be found."""
@@ -219,6 +222,69 @@ def words_by_spelling(size: Size) -> Case:
         facts[name] = (
             f"{got[0]:.1%} found without a list, {got[2]:.1%} with a list of other words; wrong ones per collection "
             f"{got[1]:.2f} and {got[3]:.2f}"
+        )
+    return Case({}, [], facts)
+
+
+ANY = ((8, 4, 20_000), (16, 4, 20_000), (16, 1, 200_000), (16, 8, 5_000))
+"""Bytes, epsilon and people, so that six texts fit beside each other."""
+BESIDE = ("morning", "kitchen")
+
+
+def unlike_words(random: np.random.Generator, width: int) -> list[str]:
+    """One text of each kind, of up to so many bytes or longer."""
+
+    def drawn(signs: str, least: int, most: int) -> str:
+        return "".join(random.choice(list(signs), random.integers(least, most + 1)))
+
+    letters, digits, hexes = "abcdefghijklmnopqrstuvwxyz", "0123456789", "0123456789abcdef"
+    base64 = letters + letters.upper() + digits + "+/"
+    faces = [chr(one) for one in random.integers(0x1F600, 0x1F64F, width // 4)]
+    points = [chr(one) for one in random.integers(0x20, 0xD7FF, width // 3)]
+    return [
+        f"https://{drawn(letters, 2, 8)}.{drawn(letters, 2, 3)}/{drawn(base64, 0, 4)}",
+        drawn(hexes, width // 2, width),
+        f"+{drawn(digits, 2, 2)} {drawn(digits, 3, 11)}",
+        drawn(base64, width // 2, width) + "==",
+        f"{drawn(letters.upper(), 2, 3)}-{drawn(digits, 2, 4)}/{drawn(letters.upper(), 1, 1)}",
+        "".join(faces),
+        drawn("aeßøñжщюλθأب中文한국", 2, width // 3),
+        "".join(points),
+        random.integers(1, 256, width, dtype=np.uint8).tobytes().decode("latin-1"),
+        drawn("!#$%&*+-/=?@^_~" + base64, 6, width),
+    ]
+
+
+def any_text(width: int, epsilon: int, people: int, seed: int) -> Floats:
+    """Texts unlike words that were planted, and those found; words, and those found; values that nobody gave."""
+    random = np.random.default_rng(seed)
+    domain = dn.ShortText(width)
+    protocol = Discovery(domain, epsilon, people=people)
+    kinds = unlike_words(random, width)
+    texts = [kinds[place] for place in random.choice(len(kinds), 4, replace=False)]
+    share = protocol._smallest(people)
+    column = domain.encode([*texts, *BESIDE])
+    shares = np.cumsum([protocol._smallest_unlike(people)] * len(texts) + [share] * len(BESIDE))
+    place = np.searchsorted(shares, random.random(people), side="right")
+    own = random.integers(0, 256, (people, domain.size_in_bytes), dtype=np.uint8)
+    which = np.where(place < len(shares), place, len(shares) + np.arange(people))
+    rows = np.concatenate([column.entries[column.which], own])
+    result = protocol.estimate(protocol.tally(protocol._many(BitRows(which, rows), dn.Simulation(seed))))
+    named = {str(value) for value in result.values}
+    wanted, words = ({str(domain.label(domain.encode_one(one))) for one in some} for some in (texts, BESIDE))
+    return np.array([len(wanted), len(wanted & named), len(words), len(words & named), len(named - wanted - words)])
+
+
+@benchmark("discovery of any text", "texts unlike words at twice the stated share, beside words", group=TEXTS, rounds=1)
+def texts_of_any_kind(size: Size) -> Case:
+    facts = {}
+    for width, epsilon, people in ANY:
+        seeds = range(SEEDS, SEEDS + size(20, 1))
+        got = np.sum([any_text(width, epsilon, people, seed) for seed in seeds], axis=0)
+        share = Discovery(dn.ShortText(width), epsilon, people=people)._smallest_unlike(people)
+        facts[f"{width} bytes, epsilon {epsilon}, {people:,} people"] = (
+            f"{got[1] / got[0]:.1%} of {got[0]:.0f} texts with a share of {share:.2g} found, {got[3] / got[2]:.1%} of "
+            f"words with half of it; wrong ones per collection {got[4] / len(seeds):.2f}"
         )
     return Case({}, [], facts)
 

@@ -59,6 +59,7 @@ APART = (
     "regressions",
     "graphs",
     "discovery",
+    "texts",
     "census-who",
     "audits",
     "poisoning",

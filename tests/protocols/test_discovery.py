@@ -162,6 +162,45 @@ def test_texts_that_nobody_listed_are_found_and_counted(drinks: tuple[Discovery,
     assert found.to_dict()["kind"] == "found"
 
 
+UNLIKE_WORDS = ["K7#p!x", "https://x.yz", "4f9a07c3e1", "\N{HOT BEVERAGE}\N{GRINNING FACE}"]
+
+
+def test_texts_unlike_words_are_found_where_the_evidence_is_strong() -> None:
+    protocol = Discovery(ShortText(12), 6, people=5_000, memory=2_400_000)
+    share = protocol._smallest_unlike(5_000)
+    assert share == 2 * float(protocol.visible(5_000) or 1) < 0.2
+    found = found_among(protocol, dict.fromkeys(UNLIKE_WORDS, 0.2), 5_000, seed=1)
+    assert set(found.values) == set(UNLIKE_WORDS)
+    assert f"texts unlike words below {100 * share:.2g} %" in found.verdict
+    assert f"texts of any other kind from {100 * share:.2g} % on" in protocol.remark(5_000)
+
+
+def test_the_promise_is_for_words_alone_where_cells_are_too_few_for_other_texts() -> None:
+    protocol = Discovery(ShortText(12), 6, people=5_000, memory=500_000)
+    found = found_among(protocol, {"coffee": 0.4}, 5_000, seed=1)
+    assert "texts unlike words whatever their share" in found.verdict
+    assert protocol.remark(5_000).startswith("Words that")
+    assert "any other kind" not in protocol.remark(5_000)
+    bits = Discovery(BitStrings(24), 6, people=5_000, memory=100_000)
+    assert bits._smallest_unlike(5_000) == bits.visible(5_000)
+    assert bits.remark(5_000).startswith("Answers that")
+
+
+def test_nothing_is_listed_with_a_negative_share() -> None:
+    """Of answers that nobody gave, about half come out below nothing."""
+    protocol = Discovery(BitStrings(24), 1, people=5_000, memory=100_000)
+    random = np.random.default_rng(1)
+    everybody = BitRows(np.arange(5_000), random.integers(0, 256, (5_000, 3), dtype=np.uint8))
+    tally = protocol.tally(protocol._many(everybody, Simulation(1)))
+    rows = random.integers(0, 256, (40, 3), dtype=np.uint8)
+    labels = [row.tobytes().hex() for row in rows]
+    given = protocol.estimate_of(tally, labels)
+    assert (given.frequencies < 0).sum() > 5, "shares that were asked for are unbiased"
+    listed = protocol._counted(tally, labels, rows)
+    assert (listed.frequencies > 0).all()
+    assert set(listed.values) == {name for name, share in zip(labels, given.frequencies, strict=True) if share > 0}
+
+
 def test_nothing_common_gives_an_empty_list() -> None:
     """In 8 collections 0.4 values are expected at most, by e^-ACCEPT each; more than 4 come once in 15,000 times."""
     protocol = Discovery(BitStrings(24), 3, people=5_000, memory=100_000)

@@ -108,6 +108,11 @@ class BitDomain(Domain):
         """How likely each value of a byte is after the bytes before it; None where all bits are as likely."""
         return None
 
+    @property
+    def log_prior_unlike(self) -> Prior | None:
+        """The same for answers that are unlike ordinary ones; None where there is no such thing."""
+        return None
+
     def log_prior_like(self, rows: Rows) -> Prior | None:
         """The same for answers like these; None where others tell nothing about an answer."""
         return None
@@ -302,6 +307,10 @@ class ShortText(BitDomain):
     @property
     def log_prior(self) -> Prior | None:
         return partial(self._log_prior, text_model.letters)
+
+    @property
+    def log_prior_unlike(self) -> Prior | None:
+        return partial(self._log_prior, text_model.anything)
 
     def log_prior_like(self, rows: Rows) -> Prior | None:
         lengths = np.where(rows[:, self._head] == MARK, self._head, self.bytes)

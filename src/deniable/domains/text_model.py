@@ -1,7 +1,8 @@
 """Public models of text: how likely each byte of a text in UTF-8 is after the bytes before it.
 
-Letters    any text: letters are likely, nothing follows the end, and UTF-8 keeps its form. How often the classes of
+Letters    words: letters are likely, nothing follows the end, and UTF-8 keeps its form. How often the classes of
            bytes follow each other is about as in lists of words in many languages
+Anything   texts unlike words: printable characters are about equally likely, and so are those of each script
 Learned    text like a given list: each byte after the three before it, as often as in the list, which has every text
            once. Of rare contexts little is known, so a part of each law comes from shorter ones, down to "Letters":
            p_k = (max(count - 3/4, 0) + 3/4 kinds p_(k-1)) / total (absolute discounting, Ney, Essen and Kneser 1994)
@@ -9,6 +10,8 @@ Use        they decide how many people it takes to find a text, never what a dev
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +47,8 @@ _LEADS = {  # scripts that many people write in
 }
 _OFTEN = 20.0
 """By how much these are likelier than others."""
+# After a state: a letter, capital, digit, space, sign, a character of two, three or four bytes, the end.
 _FOLLOWS = {
-    # a letter, capital, digit, space, sign, a character of two, three or four bytes, the end
     _START: (0.62, 0.16, 0.06, 0.005, 0.025, 0.07, 0.04, 0.01, 0.01),
     _LETTER: (0.76, 0.01, 0.01, 0.03, 0.025, 0.03, 0.003, 0.002, 0.13),
     _CAPITAL: (0.60, 0.18, 0.02, 0.02, 0.03, 0.03, 0.003, 0.002, 0.115),
@@ -56,22 +59,37 @@ _FOLLOWS = {
     _AFTER3: (0.02, 0.01, 0.02, 0.03, 0.02, 0.01, 0.72, 0.02, 0.15),
     _AFTER4: (0.05, 0.02, 0.02, 0.05, 0.05, 0.02, 0.10, 0.30, 0.39),
 }
+_RARELY = 0.05
+"""By how much control characters are less likely than other signs."""
+_PLAIN = (0.28, 0.20, 0.18, 0.02, 0.16, 0.05, 0.03, 0.02, 0.06)
+_ANY_FOLLOWS = dict.fromkeys((_START, _LETTER, _CAPITAL, _DIGIT, _SPACE, _SIGN), _PLAIN) | {
+    _AFTER2: (0.09, 0.06, 0.06, 0.02, 0.05, 0.50, 0.06, 0.06, 0.10),
+    _AFTER3: (0.09, 0.06, 0.06, 0.02, 0.05, 0.06, 0.50, 0.06, 0.10),
+    _AFTER4: (0.09, 0.06, 0.06, 0.02, 0.05, 0.06, 0.06, 0.50, 0.10),
+}
 
 
-def _after() -> NDArray[np.float64]:
-    """The logarithm of the probability of each byte after a byte of each class."""
+def _after(follows: Mapping[int, Sequence[float]], often: float) -> NDArray[np.float64]:
+    """The logarithm of the probability of each byte after a byte of each class.
+
+    Common letters and scripts are `often` times as likely as others; 1: all are equally likely.
+    """
     within = np.zeros((9, 256))
-    within[0] = [_LETTERS.get(chr(place), 0) for place in range(256)]
-    for row, name in enumerate((_CAPITAL, _DIGIT, _SPACE, _SIGN, _LEAD2, _LEAD3, _LEAD4, _END), 1):
+    kinds = (_LETTER, _CAPITAL, _DIGIT, _SPACE, _SIGN, _LEAD2, _LEAD3, _LEAD4, _END)
+    for row, name in enumerate(kinds):
         within[row] = np.isin(_CLASS, name)
-        within[row, list(_LEADS.get(name, ()))] = _OFTEN
+        within[row, list(_LEADS.get(name, ()))] = often
+        within[row, [*range(1, 32), 127]] *= _RARELY
+    if often > 1:
+        within[0] = [_LETTERS.get(chr(place), 0) for place in range(256)]
     within /= within.sum(axis=1, keepdims=True)
     chances = np.full((15, 256), 1e-9)
-    for name, shares in _FOLLOWS.items():
+    for name, shares in follows.items():
         chances[name] += np.asarray(shares) @ within
     for name in (_LEAD2, _LEAD3, _LEAD4, _TAIL):  # within a character
         chances[name] += np.isin(_CLASS, _TAIL)
-    chances[_LEAD4, 0x9F] += _OFTEN * 64  # signs and faces
+    if often > 1:
+        chances[_LEAD4, 0x9F] += often * 64  # signs and faces
     chances[_END, 0] = 1.0
     chances[_NEVER] = 1 / 256
     found: NDArray[np.float64] = np.log(chances / chances.sum(axis=1, keepdims=True))
@@ -90,14 +108,23 @@ def _states(rows: Rows, place: int) -> NDArray[np.int64]:
     return state
 
 
-_AFTER = _after()
+_AFTER, _AFTER_ANY = _after(_FOLLOWS, _OFTEN), _after(_ANY_FOLLOWS, 1.0)
 
 
 def letters(rows: Rows, place: int) -> Logs:
-    """The logarithms of the probabilities of byte `place` of any text after the bytes before it: 256 per row."""
+    """The logarithms of the probabilities of byte `place` of a word after the bytes before it: 256 per row."""
+    return _follow(_AFTER, rows, place)
+
+
+def anything(rows: Rows, place: int) -> Logs:
+    """The same for texts that are unlike words, such as passwords and addresses."""
+    return _follow(_AFTER_ANY, rows, place)
+
+
+def _follow(after: Logs, rows: Rows, place: int) -> Logs:
     if place == 0:
-        return np.tile(_AFTER[_START], (len(rows), 1))
-    found: Logs = _AFTER[_states(rows, place)]
+        return np.tile(after[_START], (len(rows), 1))
+    found: Logs = after[_states(rows, place)]
     return found
 
 

@@ -40,7 +40,7 @@ from deniable.errors import NumberError, SpecError
 from deniable.protocols.base import Protocol
 from deniable.protocols.choice import digits
 from deniable.protocols.discovery.found import Found
-from deniable.protocols.discovery.search import ACCEPT, Level, accept, any_of, listed, search
+from deniable.protocols.discovery.search import ACCEPT, Beam, Level, accept, any_of, clear, listed, search
 from deniable.protocols.frequency.local_hashing import OLH
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.tally import Tally
@@ -71,6 +71,12 @@ _LIKELY = 0.7
 """The share that is searched for, as a part of the smallest one that will be found: some come out smaller."""
 _LEARN = 200
 """Candidates from which it is learned how answers are spelled, at least."""
+_UNLIKE = 0.05
+"""The probability that a text is unlike words."""
+_SHARE_UNLIKE, _CELL_BITS_UNLIKE = 2.0, 14
+"""The share at which any text is found, as a multiple of that of words, if cells have so many bits at least.
+
+A group has two new bytes, which have 2^13 forms in a text of any printable characters."""
 _MOST_INPUTS = 1 << 12
 
 
@@ -361,18 +367,44 @@ class Discovery(Groups):
             if len(known) >= _LEARN and (like := self.domain.log_prior_like(known)) is not None:
                 beams.append(search(levels, self.domain.size_in_bytes, theta, like))
         beam = any_of(beams)
-        rows = beam.rows[accept(levels, beam, theta)]
+        rows = self._accepted(levels, beam, theta)
         named = [(label, row) for row in rows if (label := self.domain.label(row.tobytes())) is not None]
         return self._counted(tally, [label for label, _ in named], np.array([row for _, row in named], dtype=np.uint8))
 
+    def _accepted(self, levels: list[Level], likely: Beam, theta: float) -> NDArray[np.uint8]:
+        """The common strings among likely ones and those of any spelling; what was found no longer hides the rest."""
+        width, prior = self.domain.size_in_bytes, self.domain.log_prior_unlike
+        found = np.empty((0, width), dtype=np.uint8)
+        while True:
+            beam = likely
+            if prior is not None:
+                beam = any_of([likely, clear(levels, width, theta, prior)], [1 - _UNLIKE, _UNLIKE])
+            chosen, levels = accept(levels, beam, theta)
+            if not chosen.size:
+                return np.unique(found, axis=0)
+            found = np.concatenate([found, beam.rows[chosen]])
+
     def _counted(self, tally: Tally, labels: list[str], rows: NDArray[np.uint8], ranked: bool = True) -> Found:
-        """The shares of answers, from the last group alone, the largest first unless they are to keep their order."""
+        """The shares of answers, from the last group alone.
+
+        `ranked` ones were searched for: the largest comes first, and those that nobody in the last group gave, as far
+        as can be seen, are left out. Others keep their order.
+        """
         own = self.tallies(tally)[-1]
         protocol = self.groups[-1].protocol
         assert isinstance(protocol, OLH)
         if not own.n or not labels:
             none = np.zeros(len(labels))
-            return Found(labels, tally.n, none, none, self.name, METHOD, smallest=self._smallest(tally.n))
+            return Found(
+                labels,
+                tally.n,
+                none,
+                none,
+                self.name,
+                METHOD,
+                smallest=self._smallest(tally.n),
+                unlike=self._smallest_unlike(tally.n),
+            )
         cells = self.cells(rows.reshape(len(labels), -1), len(self.prefixes))
         supported = protocol._support_counts(own.counts)[cells]
         p, q, size = float(protocol.p), float(protocol.q), protocol.domain.size
@@ -385,7 +417,7 @@ class Discovery(Groups):
         noise = np.asarray(protocol.variance(own.n, inside, population=False)) / own.n**2 + collisions
         # Those who answered in other groups are missing here like those who were not asked at all.
         missing = (1 / own.n - 1 / tally.n) * inside * (1 - inside)
-        order = np.argsort(-shares, kind="stable") if ranked else np.arange(len(labels))
+        order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares > 0)] if ranked else np.arange(len(labels))
         noise = (noise + missing) * tally.n**2
         lowest, highest = (float(self.chances[-1]) * end for end in self._forged)
         weights = Weights(lowest, highest, own.n)
@@ -397,10 +429,11 @@ class Discovery(Groups):
             self.name,
             METHOD,
             Support(supported[order], own.n, p, q),
-            unlisted_noise=math.sqrt(float(noise.sum())) / tally.n,
+            unlisted_noise=math.sqrt(float(noise[order].sum())) / tally.n,
             collisions=collisions[order],
             cell_count=size,
             smallest=self._smallest(tally.n),
+            unlike=self._smallest_unlike(tally.n),
             weights=weights,
         )
 
@@ -428,12 +461,18 @@ class Discovery(Groups):
         return self.people(n)[group]
 
     def _smallest(self, n: int) -> float:
-        """The share that is found nine times out of ten, if texts are words; above 1 if none is."""
+        """The share at which words, and any bit strings, are found nine times out of ten; above 1 if none is."""
         if not n:
             return 1.0
         protocol = self.groups[0].protocol
         assert isinstance(protocol, OLH)
         return _smallest_share(protocol, self._people_of(n, 0), self.domain.information, len(self.prefixes))
+
+    def _smallest_unlike(self, n: int) -> float:
+        """The same for any answer, however it is spelled; infinite if cells cannot tell such texts apart."""
+        if self.domain.log_prior_unlike is None:
+            return self._smallest(n)
+        return _SHARE_UNLIKE * self._smallest(n) if self.cell_bits >= _CELL_BITS_UNLIKE else math.inf
 
     def noise(self, n: int) -> float:
         """Of the share of an answer that nobody gave, once it is found."""
@@ -453,6 +492,13 @@ class Discovery(Groups):
         share = self._smallest(n)
         return share if share <= 1 else None
 
+    def _found_from(self, n: int, share: float) -> str:
+        unlike, people = self._smallest_unlike(n), f"of {n:,} people"
+        if unlike == share:
+            return f"Answers that at least {100 * share:.2g} % {people} give"
+        words = f"Words that at least {100 * share:.2g} % {people} give"
+        return words if unlike > 1 else f"{words}, and texts of any other kind from {100 * unlike:.2g} % on,"
+
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         share = self.visible(n, level, population)
         if share is None:
@@ -461,8 +507,8 @@ class Discovery(Groups):
                 "ask more people or shorten the answers."
             )
         return (
-            f"Answers that at least {100 * share:.2g} % of {n:,} people give are found nine times out of ten; rarer "
-            f"ones stay hidden. Each person reports one of {len(self.groups)} parts; a tally takes "
+            f"{self._found_from(n, share)} are found nine times out of ten; rarer ones stay hidden. Each "
+            f"person reports one of {len(self.groups)} parts; a tally takes "
             f"{8 * self.tally_size / 1e6:.2g} MB."
         )
 

@@ -1,7 +1,7 @@
 """What was found: answers that nobody listed, with shares, intervals and p-values.
 
 Values       chosen by the search groups alone, so that shares and intervals, which come from other people, are not
-             biased by the choice
+             biased by the choice. One that these other people did not give, as far as can be seen, is left out
 p-values     that nobody gave the answer: how often so many reports would speak for its cell then
 False finds  if nothing is common, the expected number of values is at most `false_finds`, e^-3 = 0.05
 significant  the values with small p-values. They were chosen for their shares now: intervals and p-values are corrected
@@ -38,7 +38,9 @@ class Found(TextEstimate):
     """The variance of each share that comes from other answers in its cell."""
     cell_count: int = 1
     smallest: float = 1.0
-    """The share that is found nine times out of ten."""
+    """The share at which words, and any bit strings, are found nine times out of ten."""
+    unlike: float = 1.0
+    """The share at which any answer is found nine times out of ten, also a text that is unlike words."""
     limit: float | None = None
     """The share above which values were kept."""
     given: bool = False
@@ -143,6 +145,10 @@ class Found(TextEstimate):
             hidden = "even an answer that everybody gives may stay hidden"
         else:
             hidden = f"answers of less than {100 * self.smallest:.2g} % of the people may stay hidden"
+            if self.unlike > 1:
+                hidden += ", and texts unlike words whatever their share"
+            elif self.unlike > self.smallest:
+                hidden += f", and texts unlike words below {100 * self.unlike:.2g} %"
         found = f"{size:,} found" if size else "nothing was found"
         wrong = f"if nothing were common, {100 * self.false_finds:.2g} of 100 collections at most would find anything"
         return f"{found}; {hidden}; {wrong}"

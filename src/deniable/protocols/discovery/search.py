@@ -12,9 +12,13 @@ Odds       score_j = min(0, score_(j-1)) + ln P(new bits | old bits) + evidence_
            prefix is common. No more than certain, hence the minimum: strong evidence for a prefix is none for what
            follows it. P is 2^-bits, or what the domain knows about its answers
 Search     level after level, the best prefixes with all their continuations; of those the best again
+Clear      a second search, for strings of any spelling: from cells that stand out of the noise, instead of from likely
+           continuations, to all prefixes in them. Of the strings that it ends with, only those are kept that are
+           needed to explain these cells
 Accept     the best string first. Its share is then taken out of the cells that it is in, so that no other string is
            accepted for the prefix that the two have in common. The odds of the whole string are above e^ACCEPT, and
-           those of each of its ends, given what stands before it, above e^BRANCH
+           those of each of its ends, given what stands before it, above e^BRANCH. What is left in the cells is
+           searched again until nothing is accepted: fewer cells that hold something, higher caps
 False      with nothing common, the expected number of accepted strings is at most e^-ACCEPT = 0.05: the odds are a
            prior times a product of ratios with mean 1, and the priors of all strings add up to one
 Source     successive refinement as in Bassily and Smith 2015 and Wang, Li and Jha 2017 (prefix extending), decoded
@@ -50,6 +54,11 @@ _CLEAR = 1.5
 _APART = 3.0
 """Standard errors by which a cell with other common strings in it stands out."""
 _MOST_FOUND = 4096
+_PLAIN = 1.2
+"""The share of a clear cell, as a multiple of the one that is searched for, at least."""
+_PASSES, _TINY = 200, 1e-100
+_MOST_CLEAR, _CLEAR_BEAM = 256, 1 << 11
+"""Cells of a level that stand out, and prefixes in such cells that are carried to the next level."""
 
 
 class Level(NamedTuple):
@@ -109,11 +118,7 @@ def _below(z: Floats) -> Floats:
 
 def crowd(levels: Sequence[Level]) -> int:
     """About how many cells of a level hold something common: twice those that stand out of the noise."""
-    seen = 0
-    for level in levels:
-        clear = -NormalDist().inv_cdf(1 / max(4, level.shares.size))
-        seen = max(seen, int((level.shares > clear * level.error).sum()))
-    return 1 + 2 * seen
+    return 1 + 2 * max((_standing_out(level).size for level in levels), default=0)
 
 
 def _caps(levels: Sequence[Level]) -> Floats:
@@ -206,6 +211,65 @@ def _log_priors(rows: Rows, start: int, end: int, prior: Prior | None) -> Floats
     return found
 
 
+def clear(levels: Sequence[Level], width: int, theta: float, prior: Prior) -> Beam:
+    """The best strings all of whose prefixes fall into cells that stand out of the noise, however they are spelled."""
+    found = Beam(np.zeros((1, width), dtype=np.uint8), np.zeros(1), np.zeros((1, 0)))
+    done = 0
+    for level, cap in zip(levels, _caps(levels).tolist(), strict=True):
+        cells = _standing_out(level)
+        cells = cells[level.shares[cells] > _PLAIN * theta]
+        cells = cells[_largest(level.shares[cells], _MOST_CLEAR)]
+        above, own = level.cells(found.rows), level.cells(endings := _endings(done, level.length, width))
+        order = np.argsort(own, kind="stable")
+        wanted = (above[:, None] ^ cells[None, :]).reshape(-1)
+        first, end = (np.searchsorted(own[order], wanted, side) for side in ("left", "right"))
+        many = end - first
+        pairs = np.repeat(np.arange(wanted.size), many)
+        places = np.arange(pairs.size) - np.repeat(np.cumsum(many) - many, many) + first[pairs]
+        parents, which = np.divmod(pairs, max(1, cells.size))
+        rows = found.rows[parents] | endings[order[places]]
+        costs = _log_prior_of(rows, done, level.length, prior)
+        ratios = evidence(level.shares[cells], level.error, theta, cap, level.unit)
+        scores = np.minimum(found.scores, 0.0)[parents] + costs + ratios[which]
+        best = _largest(scores, _CLEAR_BEAM)
+        priors = np.hstack([found.priors[parents[best]], costs[best, None]])
+        found = Beam(rows[best], scores[best], priors)
+        done = level.length
+    needed = _needed(levels, found.rows) > theta
+    return Beam(found.rows[needed], found.scores[needed], found.priors[needed])
+
+
+def _needed(levels: Sequence[Level], rows: Rows) -> Floats:
+    """The shares with which strings together explain their cells best (EM).
+
+    A wrong string is in the cells of several common ones, which explain these cells without it.
+    """
+    cells = [np.unique(level.cells(rows), return_inverse=True) for level in levels]
+    seen = [np.maximum(level.shares[own], 0.0) for level, (own, _) in zip(levels, cells, strict=True)]
+    shares = np.ones(len(rows))
+    for _ in range(_PASSES):
+        parts = [(own / np.bincount(which, shares))[which] for own, (_, which) in zip(seen, cells, strict=True)]
+        shares = np.maximum(shares * np.mean(parts, axis=0), _TINY)
+    return shares
+
+
+def _standing_out(level: Level) -> NDArray[np.intp]:
+    """The cells of which about one would stand out as far if nothing were common."""
+    limit = -NormalDist().inv_cdf(1 / max(4, level.shares.size))
+    spread = level.error**2 + np.maximum(level.shares, 0.0) * level.unit / 3
+    return np.flatnonzero(level.shares > limit * np.sqrt(spread))
+
+
+def _log_prior_of(rows: Rows, start: int, end: int, prior: Prior) -> Floats:
+    """The logarithm of the probability of the bits from `start` to before `end` of each row."""
+    found = np.zeros(len(rows))
+    for first in range(0, len(rows), _FEW):
+        part = rows[first : first + _FEW]
+        for place in range(start // 8, end // 8):
+            found[first : first + _FEW] += prior(part, place)[np.arange(len(part)), part[:, place]]
+    return found
+
+
 def listed(levels: Sequence[Level], rows: Rows) -> Beam:
     """Strings that somebody expects, all of them equally likely, however long they are."""
     rows = np.unique(rows, axis=0)
@@ -219,24 +283,25 @@ def listed(levels: Sequence[Level], rows: Rows) -> Beam:
     return Beam(rows, np.zeros(len(rows)), np.stack(priors, axis=1))
 
 
-def any_of(beams: Sequence[Beam]) -> Beam:
-    """The strings of all; a string is as likely to be of one kind as of another."""
-    first = np.zeros(beams[0].priors.shape[1])
-    first[0] = -math.log(len(beams))
+def any_of(beams: Sequence[Beam], weights: Sequence[float] | None = None) -> Beam:
+    """The strings of all; a string is as likely to be of one kind as of another, or of each kind with its weight."""
+    weights = [1 / len(beams)] * len(beams) if weights is None else weights
     rows, scores, priors = (np.concatenate(column) for column in zip(*beams, strict=True))
-    return Beam(rows, scores, priors + first)
+    priors[:, 0] += np.repeat(np.log(weights), [len(beam.rows) for beam in beams])
+    return Beam(rows, scores, priors)
 
 
 # -- what is accepted ----------------------------------------------------------------------------------
 
 
-def accept(levels: Sequence[Level], found: Beam, theta: float) -> NDArray[np.intp]:
-    """Which of the strings are common, the clearest first."""
+def accept(levels: Sequence[Level], found: Beam, theta: float) -> tuple[NDArray[np.intp], list[Level]]:
+    """Which of the strings are common, the clearest first, and the levels without them."""
     cells = np.stack([level.cells(found.rows) for level in levels], axis=1)
     shares = np.stack([level.shares[cells[:, place]] for place, level in enumerate(levels)], axis=1)
     errors = np.array([level.error for level in levels])
     units = np.array([level.unit for level in levels])
     caps = _CLEAR * _caps(levels)
+    rest = [level._replace(shares=level.shares.copy()) for level in levels]
     chosen: list[int] = []
     left = np.ones(len(shares), dtype=np.bool_)
     while len(chosen) < _MOST_FOUND:
@@ -249,8 +314,11 @@ def accept(levels: Sequence[Level], found: Beam, theta: float) -> NDArray[np.int
             break
         chosen.append(best)
         left[best] = False
-        shares = shares - _own_share(shares[best], errors) * (cells == cells[best])
-    return np.array(chosen, dtype=np.intp)
+        own = _own_share(shares[best], errors)
+        shares = shares - own * (cells == cells[best])
+        for place, level in enumerate(rest):
+            level.shares[cells[best, place]] -= own
+    return np.array(chosen, dtype=np.intp), rest
 
 
 def _own_share(shares: Floats, errors: Floats) -> float:
