@@ -239,7 +239,7 @@ def show(
         bool, typer.Option("--canonical", help="Write the bytes whose SHA-256 is the fingerprint.")
     ] = False,
 ) -> None:
-    """Show a survey: its fingerprint, its questions, and what one submission gives away at most."""
+    """Show a survey: its fingerprint, its questions, what one submission gives away, and what respondents read."""
     given = _read(source)
     if canonical:
         sys.stdout.buffer.write(b"deniable-survey-v1\0" + given.canonical)
