@@ -444,3 +444,17 @@ SEVERAL = {"several": ["a", "b", "c"], "at_most": 2}
 def test_two_stages_that_cannot_be_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         staged(**changes)
+
+
+def test_a_draft_waits_until_one_figure_is_readable() -> None:
+    """Until the 95 % interval of some figure is narrower than its range: 18 answers here, and fewer say nothing."""
+    draft = {"name": "habits", "owner": "Guild", "purpose": "To learn.", "days": 7, "epsilon": "1"}
+    questions = [{"id": id, "text": "Do you?", "answers": ["yes", "no"], "protocol": "GRR"} for id in ("a", "b")]
+    terms = Survey.from_draft(draft | {"questions": questions}).terms
+    assert terms is not None
+    assert terms.show_from == 18
+    coin = GRR(["yes", "no"], 1)
+    assert 2 * 1.96 * coin.error(18) < 1 < 2 * 1.96 * coin.error(17)
+    chosen = Survey.from_draft(draft | {"questions": questions, "show_from": 3}).terms
+    assert chosen is not None
+    assert chosen.show_from == 3

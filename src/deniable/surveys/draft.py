@@ -73,7 +73,9 @@ collectors       {"addresses": ["https://one.example.org", "https://two.example.
                  split between them, and only sums come out (`SecureSum`), of `people` of whom so many may be missing,
                  by default a twentieth. A question is for shares, or for a "mean": {"low": 0, "high": 10, "read":
                  "mean"}
-retention, delete_days, show_from, replaces     as in `Terms`
+show_from        estimates of fewer answers are not shown; by default as many as it takes until one figure is readable:
+                 until its 95 % interval is narrower than all that the figure can be
+retention, delete_days, replaces     as in `Terms`
 
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
 """
@@ -83,6 +85,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -96,6 +99,7 @@ from deniable.labels import load_label
 from deniable.protocols import Evolving, Memoized, Protocol, SecureSum, Table, registered
 from deniable.protocols.memoized import FEW_FORMS, all_linking
 from deniable.protocols.stratified import private_strata, stratify
+from deniable.results import quantile
 from deniable.specs import as_text, fingerprint, keys, short
 from deniable.surveys.campaign import load_campaign
 from deniable.surveys.question import TOO_MANY_FORMS, Question, load_protocol, question_name
@@ -544,6 +548,7 @@ def draft_terms(given: Mapping[str, Any], name: Any, questions: Sequence[Questio
         levels[0].relation,
     )
     options = {key: given[key] for key in ("retention", "delete_days", "show_from", "replaces") if key in given}
+    options.setdefault("show_from", min(_readable_from(question.protocol) for question in questions))
     if "relay" in given:
         options["relay"] = read_relay(given["relay"])
     if "collectors" in given:
@@ -558,6 +563,18 @@ def draft_terms(given: Mapping[str, Any], name: Any, questions: Sequence[Questio
     terms = Terms(given["owner"], given["purpose"], epochs, rule, budget, opens, expires, **options)
     _check_calendar(terms)
     return terms
+
+
+def _readable_from(protocol: Protocol) -> int:
+    """The fewest answers with which the 95 % interval of a figure is narrower than the whole range of the figure."""
+
+    def reads(n: int) -> bool:
+        return 2 * quantile(0.95) * protocol.error(n) < protocol.scale
+
+    most = next((1 << power for power in range(40) if reads(1 << power)), None)
+    if most is None:
+        return 1  # no number of answers makes it readable, so that none is a reason to wait for
+    return bisect_left(range(most // 2 + 1, most), True, key=reads) + most // 2 + 1
 
 
 def draft_rule(given: Mapping[str, Any]) -> Longitudinal:
