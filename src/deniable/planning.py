@@ -3,18 +3,24 @@
 `plan(domain, ...)` with any two of epsilon, n (or people) and within; the `Plan` explains itself when printed.
 `half_width` says how exact a protocol is that is chosen already, and `information` what its reports tell.
 
-Rule       the smallest noise in the share of an answer that nobody gave, in the worst case over what the others gave;
-           among the protocols within 5 percent of that variance, the fewest report bytes, then the least work on the
-           server
+Objective  what protocols are compared by, a standard error: "zero" is the noise in the share of an answer that nobody
+           gave, in the worst case over what the others gave; "worst" the error of a share, for the share where it is
+           largest; a number between 0 and 1 the error of that share; "total" the root mean square of the errors of all
+           answers, if all are equally common. With `within` it is "worst", without it "zero", unless one is given.
+           Other figures than shares have "zero", the noise alone, and "worst"
+Rule       the smallest objective; among the protocols within 5 percent of its variance (2 percent with `within` or with
+           an `objective`), the fewest report bytes, then the least work on the server. Subset selection takes the size
+           that is best for the objective
 Error      exact, from the realized probabilities of each protocol as it would be built; nothing of size d is built
 Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
 Two stages with `forever` only protocols that keep a state of that epsilon are compared; epsilon is that of one report
-Within     how far an interval reaches to either side, z stderr, for whatever share in the population: noise and the
-           error of having asked n people, at the share where their sum is largest. `population=False` is about the
-           shares among those who answer, and leaves the second out
+Within     z times the standard error of the objective: half the length of the interval that an estimate will show, up
+           to what exact intervals of few people add. Without an objective it is that of "worst": noise and the error of
+           having asked n people, for the share where their sum is largest. `population=False` is about the shares
+           among those who answer, and leaves the second out
 Solving    the smallest n, or the smallest epsilon to four digits, at which the protocol that the rule chooses comes
-           within what was asked for. Along epsilon the choice may change to a protocol with up to 5 percent more
-           variance, so an epsilon smaller by about 2 percent may do with another protocol than the chosen one
+           within what was asked for. No other protocol needs more than 2 percent fewer people for it, or an epsilon
+           smaller by more than about 1 percent
 Plan       the protocols side by side, the one to use, and why. Its picture has, above, the noise: the standard error of
            the share of an answer that nobody gave, in the worst case; below, the same divided by the smallest one,
            because the good protocols lie too close together to be told apart
@@ -39,6 +45,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,7 +60,7 @@ from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
 from deniable.protocols.base import ANY, Figures
-from deniable.protocols.choice import MOST_COUNTERS, SAME, build, choose, digits
+from deniable.protocols.choice import ASKED, MOST_COUNTERS, SAME, build, choose, digits
 from deniable.protocols.memoized import FEW_FORMS
 from deniable.results import RESPONDENTS, Floats, quantile
 
@@ -77,6 +84,9 @@ COLUMNS = (
 )
 
 
+ZERO, WORST, TOTAL = "zero", "worst", "total"
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One protocol at the plan's epsilon and n."""
@@ -85,7 +95,7 @@ class Option:
     noise: float
     """The standard error of the share of an answer that nobody gave, in the worst case."""
     half_width: float
-    """How far the interval of the headline figure reaches to either side, where that is most.
+    """How far the interval of the plan's figure reaches to either side; of the worst case unless another was named.
 
     Of a record: of the column where it is most, as a part of the width of what the figure can be.
     """
@@ -131,7 +141,7 @@ class Plan:
     solved: str
     """Which of "within", "n" and "epsilon" followed from the other two."""
     table: tuple[Option, ...]
-    """All protocols, the least noise first."""
+    """All protocols, the smallest objective first."""
     choice: Option
     reason: str
     population: bool = True
@@ -143,6 +153,10 @@ class Plan:
     """Of answers that change: how often at most in all epochs; then `epsilon` is that of all reports."""
     read: str | None = None
     """What was asked for; the protocol may be read for something else that answers it, too."""
+    objective: str = ZERO
+    """What the protocols are compared by: "zero", "worst", "total" or a share as text."""
+    figure: str = WORST
+    """What `within` is about, in the same words."""
 
     @property
     def reads(self) -> str:
@@ -161,8 +175,27 @@ class Plan:
 
     @property
     def within(self) -> float:
-        """How far the interval of a share reaches to either side at most."""
+        """How far the interval of `figure` reaches to either side."""
         return self.choice.half_width
+
+    def at(self, epsilon: Any, domain: Domain | None = None, quick: bool = False) -> dict[str, Protocol]:
+        """The protocols at another epsilon, or for another domain; `quick` leaves out what is slow to build."""
+        read = None if self.changes is not None else self.best.reads
+        return build(
+            self.domain if domain is None else domain,
+            epsilon,
+            n=self.n,
+            forever=self.forever,
+            read=read,
+            quick=quick,
+            epochs=self.epochs,
+            changes=self.changes,
+            figure=lambda one: error_of(one, self.n, self.population, self.read, self.objective),
+        )
+
+    def half_width_of(self, protocol: Protocol) -> float:
+        """What `within` would be with another protocol."""
+        return half_width(protocol, self.n, self.level, self.population, self.read, self.figure)
 
     def with_shuffler(self, delta: exact.Number = "1e-8") -> str:
         """What a shuffler would gain: the epsilon of each person for which the plan's epsilon is the central one.
@@ -180,7 +213,7 @@ class Plan:
         if self.best.guarantee.relation != ANY:
             return "What a shuffler gains is known for promises between any two answers."
         found = largest_epsilon(self.n, self.epsilon, delta, build)
-        reach = half_width(build(found.epsilon_0), self.n, self.level, self.population)
+        reach = self.half_width_of(build(found.epsilon_0))
         unit = f" {self.best.unit}" if self.best.unit else ""
         return (
             f"With a shuffler and {self.n:,} people you may use epsilon_0 = {float(found.epsilon_0):.3g} for a central "
@@ -202,6 +235,8 @@ class Plan:
             **({} if self.forever is None else {"forever": exact.canonical(self.forever)}),
             **({} if self.changes is None else {"epochs": self.epochs, "changes": self.changes}),
             "solved": self.solved,
+            "objective": self.objective,
+            "figure": self.figure,
             "best": self.best.spec(),
             "reason": self.reason,
             "table": [option.to_dict() for option in self.table],
@@ -224,6 +259,8 @@ class Plan:
             given["epsilon"] += f" per report and {epsilon_text(self.forever)} for ever"
         if self.changes is not None:
             given["epsilon"] += f" for all reports of {self.epochs:,} epochs with at most {self.changes:,} changes"
+        if self.figure != WORST:
+            given["within"] += f" around {in_words(self.figure)}"
         if not self.population:
             given["within"] += f" {RESPONDENTS}"
         given[self.solved] = f"=> {given[self.solved]}"
@@ -311,9 +348,7 @@ def draw(plan: Plan) -> Any:
 
 def _errors(domain: Domain, epsilon: Any, plan: Plan, quick: bool = False) -> dict[str, float]:
     try:
-        read = None if plan.changes is not None else plan.best.reads
-        wanted: dict[str, Any] = {"read": read, "quick": quick, "epochs": plan.epochs, "changes": plan.changes}
-        built = build(domain, epsilon, n=plan.n, forever=plan.forever, **wanted)
+        built = plan.at(epsilon, domain, quick)
         return {name: _figures(protocol, plan.read).noise(plan.n) for name, protocol in built.items()}
     except (DomainError, EpsilonError):  # the first report of two stages tells less than what is kept
         return {}
@@ -337,7 +372,7 @@ def _column(
         axes[1].plot(xs, ratios[:, i], **look)
     marked = {"marker": "o", "linestyle": "", "color": INK, "markersize": 5, "label": f"the plan: {plan.best.name}"}
     axes[0].plot([at], [plan.choice.noise], **marked)
-    axes[1].plot([at], [plan.choice.noise / plan.table[0].noise], **marked)
+    axes[1].plot([at], [plan.choice.noise / min(option.noise for option in plan.table)], **marked)
     axes[0].set(xscale="log", yscale="log")
     axes[1].set(xscale="log", ylim=(0.97, WORST_SHOWN))
     for ax in axes:
@@ -348,13 +383,17 @@ SOME, FEW = 1.25, 4  # worth a word: up to a quarter more variance for a quarter
 MOST_PEOPLE = 10**10
 _DIGITS = 4
 _REBUILDS = 4
+_CLOSE = 2.5e-5
+_FAR = 40.0  # logarithm of a ratio that is as good as infinite
+_ANY_PEOPLE = 10_000
+"""For whom settings are compared before the number of people is known."""
 
 
 def plan(
     domain: DomainLike,
     epsilon: exact.Number | None = None,
     n: int | None = None,
-    within: float | None = None,
+    within: exact.Number | None = None,
     level: float = 0.95,
     forms: float | None = None,
     people: int | None = None,
@@ -365,6 +404,7 @@ def plan(
     memory: int | None = None,
     changes: int | None = None,
     shape: str | None = None,
+    objective: exact.Number | None = None,
 ) -> Plan:
     """The protocols for a domain, compared; give any two of epsilon, n and within.
 
@@ -372,7 +412,11 @@ def plan(
 
     `domain` may be a list of categories, a number of answers, or a domain. `within` is how far the interval of a share
     reaches to either side at confidence `level`, whatever the share: 0.01 is plus or minus one percentage point. It is
-    about the population that n people are drawn from; with `population=False` about those who answer. With `forms`
+    about the population that n people are drawn from; with `population=False` about those who answer. With `within`
+    the answer is the smallest epsilon, or the fewest people, over all protocols. `objective` names another figure that
+    protocols are compared by and `within` is about: "zero", an answer that nobody gave, which is what protocols are
+    compared by without `within`; "worst", the share where the error is largest; a share, such as 0.1; or "total", an
+    answer on average, if all are equally common. With `forms`
     only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
     devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report; with
     `epochs` those only whose reports cannot be recognized as those of one device after so many of them. With `epochs`
@@ -393,6 +437,8 @@ def plan(
     44971
     >>> plan(["yes", "no"], epsilon=1, within=0.01, population=False).n
     35368
+    >>> [plan(16, epsilon=2, within=0.01, objective=figure).n for figure in ("worst", "0.1", "total")]
+    [39677, 27018, 24465]
     >>> plan(30, epsilon=1, n=1000, forms=1024).best.name
     'BLH'
     >>> [plan(["yes", "no"], epsilon=2, n=50_000, epochs=epochs, changes=2).best.name for epochs in (4, 60)]
@@ -427,23 +473,68 @@ def plan(
             "a shape is 'smooth', 'rough' or 'unknown', of numbers that are read for their distribution or ranges"
         )
     shape = None if shape == UNKNOWN else shape
-    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1, counters, changes, shape)
+    named = None if objective is None else read_objective(objective)
+    by, about = named or (None if within is None else WORST), named or WORST
+    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1, counters, changes, shape, by, about)
     if within is None:
         return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
-    if not 0 < within < math.inf:
+    wanted = float(exact.fraction(within, "within"))
+    if not wanted > 0:
         raise NumberError(f"within is how far an interval reaches to either side, a positive number, not {within!r}")
     if n is None:
         chosen = exact.as_epsilon(epsilon)
-        return goal.plan(chosen, goal.people(chosen, float(within)), "n")
-    return goal.plan(goal.epsilon(int(n), float(within)), int(n), "epsilon")
+        return goal.plan(chosen, goal.people(chosen, wanted), "n")
+    return goal.plan(goal.epsilon(int(n), wanted), int(n), "epsilon")
 
 
-def half_width(protocol: Protocol, n: int, level: float, population: bool = True, read: str | None = None) -> float:
+def read_objective(given: exact.Number) -> str:
+    """An objective in the form that is kept: its name, or a share as text.
+
+    >>> read_objective("worst"), read_objective(0.1), read_objective("1/4")
+    ('worst', '0.1', '0.25')
+    """
+    if given in (ZERO, WORST, TOTAL):
+        return str(given)
+    with suppress(NumberError):
+        share = exact.fraction(given, "the objective")
+        if 0 < share < 1:
+            return exact.shown(share)
+    raise NumberError(f'an objective is "zero", "worst", "total" or a share between 0 and 1, not {given!r}')
+
+
+def in_words(objective: str) -> str:
+    """What an objective is about."""
+    words = {ZERO: "an answer that nobody gave", WORST: "any answer", TOTAL: "an answer on average"}
+    return words.get(objective) or f"an answer of share {objective}"
+
+
+def half_width(
+    protocol: Protocol,
+    n: int,
+    level: float,
+    population: bool = True,
+    read: str | None = None,
+    objective: str = WORST,
+) -> float:
     """How far the interval of the headline figure reaches to either side, where that is most.
 
-    With `read` of the figure of a question that is read in this way.
+    With `read` of the figure of a question that is read in this way; with `objective` of another figure.
     """
-    return quantile(level) * _figures(protocol, read).error(n, population)
+    return quantile(level) * error_of(protocol, n, population, read, objective)
+
+
+def error_of(protocol: Protocol, n: int, population: bool, read: str | None, objective: str) -> float:
+    """The standard error that an objective is."""
+    figures = _figures(protocol, read)
+    if objective == ZERO:
+        return figures.noise(n)
+    if objective == WORST:
+        return figures.error(n, population)
+    if objective == TOTAL and figures.total is not None:
+        return figures.total(n, population)
+    if objective != TOTAL and figures.share is not None:
+        return figures.share(n, float(Fraction(objective)), population)
+    raise NumberError(f"the objective {objective} is about shares of answers: {protocol.name} has zero and worst")
 
 
 def _figures(protocol: Protocol, read: str | None) -> Figures:
@@ -477,6 +568,14 @@ class _Goal:
     counters: int = MOST_COUNTERS
     changes: int | None = None
     shape: str | None = None
+    objective: str | None = None
+    """What was asked for; without it protocols are compared by their noise."""
+    figure: str = WORST
+    """What `within` is about."""
+
+    def error(self, protocol: Protocol, n: int) -> float:
+        """What protocols are compared by."""
+        return error_of(protocol, n, self.population, self._asked, self.objective or ZERO)
 
     def _built(self, epsilon: Fraction, n: int | None) -> dict[str, Protocol]:
         """The protocols with the settings that they have for n people; for any number of people without n."""
@@ -491,6 +590,7 @@ class _Goal:
             counters=self.counters,
             changes=self.changes,
             rivals=self.forever is None,
+            figure=None if self.objective is None else lambda one: self.error(one, n or _ANY_PEOPLE),
         )
 
     @property
@@ -507,14 +607,27 @@ class _Goal:
         reads = self._asked if self.shape is None else SHAPES[self.shape]
         if self.shape == "smooth" and any(protocol.resolves(n) for protocol in protocols.values()):
             reads = "ranges"
-        return choose(protocols, n, reads)
+        return choose(protocols, n, reads, None if self.objective is None else lambda one: self.error(one, n))
+
+    def half_width(self, protocol: Protocol, n: int) -> float:
+        return half_width(protocol, n, self.level, self.population, self._asked, self.figure)
 
     def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
-        chosen = protocols[self._chosen(protocols, n)]
-        return half_width(chosen, n, self.level, self.population, self._asked)
+        return self.half_width(protocols[self._chosen(protocols, n)], n)
+
+    def _check_range(self, protocols: Mapping[str, Protocol], within: float) -> None:
+        """Refuse intervals that are as wide as the range of the figure: they say nothing."""
+        asked = self.read or self.domain.reads
+        own = [one for one in protocols.values() if one.reads == asked] or list(protocols.values())
+        if within >= (most := max(one.scale for one in own)):
+            hint = "5 percentage points are 0.05" if most == 1 else "it is in the unit of the number"
+            raise NumberError(
+                f"within is less than {most:g}, the range of the figure: intervals of +-{within:g} say nothing; {hint}"
+            )
 
     def people(self, epsilon: Fraction, within: float) -> int:
         protocols = self._built(epsilon, None)
+        self._check_range(protocols, within)
         for _ in range(_REBUILDS):  # settings may depend on how many people there are
             n = self._fewest(epsilon, protocols, within)
             protocols = self._built(epsilon, n)
@@ -524,45 +637,61 @@ class _Goal:
 
     def _fewest(self, epsilon: Fraction, protocols: Mapping[str, Protocol], within: float) -> int:
         """The smallest number of people with which these protocols come within what was asked for."""
-        if (least := self.reach(protocols, MOST_PEOPLE)) > within:
+
+        @cache
+        def missing(n: int) -> float:
+            return self.reach(protocols, n) / within
+
+        if (least := missing(MOST_PEOPLE)) > 1:
             raise NumberError(
                 f"at epsilon {exact.shown(epsilon)} no number of people gives intervals of +-{within:.3g}: with 10^10, "
-                f"more than there are, they are +-{least:.3g}; raise epsilon or accept wider ones"
+                f"more than there are, they are +-{within * least:.3g}; raise epsilon or accept wider ones"
             )
-        low, high = 0, MOST_PEOPLE
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.reach(protocols, middle) <= within else (middle, high)
-        return high
+        if missing(1) <= 1:
+            return 1
+        found: int = _narrowed(
+            *(missing, 1, MOST_PEOPLE),
+            inside=lambda guess, low, high: min(max(round(guess), low + 1), high - 1),
+            wide=lambda low, high: high - low > 1,
+        )[1]
+        return found
 
     def epsilon(self, n: int, within: float) -> Fraction:
-        def reached(epsilon: Fraction) -> bool:
+        @cache
+        def missing(epsilon: Fraction) -> float:
             try:
-                return self.reach(self._built(epsilon, n), n) <= within
+                return self.reach(self._built(epsilon, n), n) / within
             except (DomainError, EpsilonError):  # fresh reports may have too small a part of it
-                return False
+                return math.inf
 
         low, high = exact.SMALLEST_EPSILON, exact.LARGEST_EPSILON
-        if not reached(high):
+        while missing(high) == math.inf and high > 1:  # some domains have no protocol at the largest epsilon
+            high /= 2
+        self._check_range(self._built(high, n), within)
+        if missing(high) > 1:
             least = quantile(self.level) / math.sqrt(4 * n) if (self.read or self.domain.reads) == "shares" else 0.0
             alone = f", for asking {n:,} alone leaves +-{least:.3g}" if self.population and least > within else ""
             raise NumberError(
                 f"no epsilon gives intervals of +-{within:.3g} with {n:,} people{alone}: ask more people or accept "
                 "wider ones"
             )
-        if reached(low):
+        if missing(low) <= 1:
             return low
-        while high > low * Fraction(10001, 10000):
-            middle = _rounded(math.sqrt(low * high), 2 * _DIGITS)
-            low, high = (low, middle) if reached(middle) else (middle, high)
-        return _first(reached, _rounded(float(low), _DIGITS))
+        low, _ = _narrowed(
+            *(missing, low, high),
+            inside=lambda guess, low, high: _rounded(min(max(guess, low * (1 + _CLOSE)), high * (1 - _CLOSE)), 8),
+            wide=lambda low, high: high > low * (1 + 4 * _CLOSE),
+        )
+        return _first(lambda epsilon: missing(epsilon) <= 1, _rounded(float(low), _DIGITS))
 
     def plan(self, epsilon: Fraction, n: int, solved: str) -> Plan:
         protocols = self._built(epsilon, n)
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
         choice = options[self._chosen(protocols, n)]
         rows = [*options.values(), *self._binned(epsilon, n)]
-        table = tuple(sorted(rows, key=lambda option: (digits(option.noise), option is not choice, option.name)))
+        # A figure that was asked for is the one of the column; without it protocols are compared by their noise.
+        by = _noise if self.objective is None else _half_width
+        table = tuple(sorted(rows, key=lambda option: (digits(by(option)), option is not choice, option.name)))
         among = few = ""
         if self.forms is not None and self.forever is None:
             among = f"Of the protocols with at most {self.forms:,} different reports, "
@@ -574,13 +703,15 @@ class _Goal:
                 f"Of what tells epsilon {epsilon_text(epsilon)} in all {self.epochs:,} epochs together, changes too, "
             )
         own = choice.protocol.remark(n, self.level, self.population)
-        reason = f"{own}{few}" if own else among + _reason(choice, table, epsilon) + self._over_epochs(choice, n)
-        reason += self._beside(choice, table)
+        reason = f"{own}{few}" if own else among + _reason(choice, table, epsilon, by) + self._over_epochs(choice, n)
+        reason += self._beside(choice, table) + self._of_common(choice, table)
         streams = (self.epochs, self.changes)
         return Plan(
             *(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population, self.forever),
             *streams,
             read=self._asked,
+            objective=self.objective or ZERO,
+            figure=self.figure,
         )
 
     def _binned(self, epsilon: Fraction, n: int) -> Iterator[Option]:
@@ -619,6 +750,8 @@ class _Goal:
         what = "the median" if self._asked == "distribution" else "a typical range"
         each = [f"{one.name} +-{points * one.half_width:.3g}{of}" for one in table if one is not choice]
         bins = " Bins count what lies inside of one as evenly spread." if any(one.label for one in table) else ""
+        if self._asked == "distribution" and any(one.protocol.reads == "shares" for one in table):
+            bins += " Oracles that add up shares have no interval of the median: theirs is that of the share below it."
         own = f"its own error, if nothing is assumed, is +-{points * choice.half_width:.3g}{of}"
         why = {
             "smooth": "the numbers are said to be spread smoothly, and then its shares are the nearest",
@@ -628,6 +761,18 @@ class _Goal:
         if self.shape == "smooth" and choice.protocol.reads == "ranges":
             why = "so many people make each number stand out by itself, and then no shape needs to be fitted"
         return f" {choice.name} is chosen because {why}; {own}. The others, for {what}: {', '.join(each)}.{bins}"
+
+    def _of_common(self, choice: Option, table: Sequence[Option]) -> str:
+        """A protocol that is chosen for rare answers may be much worse than another one for common answers."""
+        best = min(table, key=lambda option: option.half_width)
+        if self.objective is not None or _figures(choice.protocol, self._asked).share is None:
+            return ""
+        if choice.half_width**2 <= SOME * best.half_width**2:
+            return ""
+        return (
+            f" It is chosen for rare answers: intervals of any share are within +-{best.half_width:.3g} with "
+            f'{best.name} instead of +-{choice.half_width:.3g} (objective "worst").'
+        )
 
     def _over_epochs(self, choice: Option, n: int) -> str:
         """What several epochs add up to, in a sentence or two."""
@@ -649,7 +794,7 @@ class _Goal:
         return Option(
             protocol=protocol,
             noise=_figures(protocol, self._asked).noise(n),
-            half_width=half_width(protocol, n, self.level, self.population, self._asked),
+            half_width=self.half_width(protocol, n),
             visible=protocol.visible(n, self.level, self.population),
             report_bytes=protocol.report_bytes,
             device=protocol.cost.random_bytes,
@@ -666,6 +811,40 @@ def build_one(domain: Domain, epsilon: Any, n: int, read: str) -> Protocol:
     return built[choose(built, n)]
 
 
+def _narrowed(
+    missing: Callable[[Any], float],
+    low: Any,
+    high: Any,
+    inside: Callable[[float, Any, Any], Any],
+    wide: Callable[[Any, Any], bool],
+) -> tuple[Any, Any]:
+    """Narrow the ends between which a falling ratio passes 1, where each evaluation may take long.
+
+    By the line between the ends in logarithms, because the ratio is about a power of people, and of epsilon. An end
+    that stays twice counts half (the Illinois rule), and every fourth step is halfway. `inside` gives a value near a
+    guess that lies between the ends.
+    """
+    above, below = (_log(missing(end)) for end in (low, high))
+    stayed = steps = 0
+    while wide(low, high):
+        steps += 1
+        part = 0.5 if steps % 4 == 0 else above / (above - below)
+        guess = inside(math.exp(math.log(low) + part * (math.log(high) - math.log(low))), low, high)
+        found = _log(missing(guess))
+        if found > 0:
+            low, above, below = guess, found, below / 2 if stayed > 0 else below
+            stayed = 1
+        else:
+            high, below, above = guess, found, above / 2 if stayed < 0 else above
+            stayed = -1
+    return low, high
+
+
+def _log(ratio: float) -> float:
+    """The logarithm of a ratio, cut where nothing is known of it."""
+    return max(-_FAR, min(_FAR, math.log(ratio))) if ratio > 0 else -_FAR
+
+
 def _first(reached: Callable[[Fraction], bool], epsilon: Fraction) -> Fraction:
     """The next number of four digits at which it is so; the choice may change in between."""
     while not reached(epsilon):
@@ -678,27 +857,40 @@ def _rounded(value: float, digits: int) -> Fraction:
     return Fraction(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
 
 
-def _reason(choice: Option, table: Sequence[Option], epsilon: Fraction) -> str:
-    first = table[0]
-    close = [option.name for option in table if option is not choice and option.variance <= SAME * first.variance]
+def _noise(option: Option) -> float:
+    return option.noise
+
+
+def _half_width(option: Option) -> float:
+    return option.half_width
+
+
+def _reason(choice: Option, table: Sequence[Option], epsilon: Fraction, by: Callable[[Option], float]) -> str:
+    """Why the choice: by its noise, or by the intervals that were asked for, whose squares are as people are."""
+    first, asked = table[0], by is _half_width
+    same, extra = (ASKED, "people") if asked else (SAME, "noise variance")
+
+    def times(option: Option, other: Option) -> float:
+        return (by(option) / by(other)) ** 2
+
+    close = [option.name for option in table if option is not choice and times(option, first) <= same]
     if choice is first:
-        rivals = f"; {_listed(close)} within 5 %, with no fewer bytes per report" if close else ""
-        said = f"{choice.name} has the least noise{rivals}"
+        rivals = f"; {_listed(close)} within {100 * same - 100:.0f} %, with no fewer bytes per report" if close else ""
+        said = f"{choice.name} {'needs the fewest people' if asked else 'has the least noise'}{rivals}"
     else:
-        more = choice.variance / first.variance - 1
-        price = (
-            f"{100 * more:.1f} % more noise variance than {first.name}, but"
-            if more >= 5e-4
-            else f"the noise of {first.name}, and"
-        )
+        more = times(choice, first) - 1
+        verb = "needs" if asked else "has"
+        price = f"the {'people' if asked else 'noise'} of {first.name}, and"
+        if more >= 5e-4:
+            price = f"{100 * more:.1f} % more {extra} than {first.name}, but"
         saved = "less work on the server"
         if choice.report_bytes < first.report_bytes:
             saved = f"{choice.report_bytes:,} bytes per report instead of {first.report_bytes:,}"
-        said = f"{choice.name} has {price} {saved}"
+        said = f"{choice.name} {verb} {price} {saved}"
     small = [option for option in table if FEW * option.report_bytes <= choice.report_bytes]
-    if small and small[0].variance <= SOME * choice.variance:
-        more = 100 * (small[0].variance / choice.variance - 1)
-        said += f"; {small[0].name} would do with {small[0].report_bytes:,} for {more:.0f} % more noise variance"
+    if small and times(small[0], choice) <= SOME:
+        more = 100 * (times(small[0], choice) - 1)
+        said += f"; {small[0].name} would do with {small[0].report_bytes:,} for {more:.0f} % more {extra}"
     return said + (". An epsilon this large protects little." if epsilon > 8 else ".")
 
 
@@ -761,7 +953,7 @@ def information(
 
     level = exact.as_epsilon(epsilon)
     if protocols is None:
-        protocols = [option.protocol for option in plan(domain, epsilon=level, n=1000).table]
+        protocols = [one.protocol for one in plan(domain, epsilon=level, n=1000, objective=TOTAL).table]
     rows, left_out = [], []
     for protocol in protocols:
         try:

@@ -151,12 +151,20 @@ def test_a_single_protocol_will_do(run, folder):
 
 
 def test_plan_solves_for_what_is_missing(run):
-    given = run("plan", "--categories", 1024, "--epsilon", 1, "--people", 100_000, "--json").json
-    assert given["best"]["protocol"] == "OLH"
+    usual = run("plan", "--categories", 1024, "--epsilon", 1, "--people", 100_000, "--json").json
+    assert (usual["best"]["protocol"], usual["objective"], usual["figure"]) == ("OLH", "zero", "worst")
+    worst = ("--categories", 1024, "--epsilon", 1, "--people", 100_000, "--objective", "worst")
+    given = run("plan", *worst, "--json").json
+    assert given["within"] < usual["within"]
     people = run("plan", "--categories", 1024, "--epsilon", 1, "--within", given["within"], "--json").json
     assert people["n"] == 100_000
     level = run("plan", "--categories", 1024, "--people", 100_000, "--within", given["within"], "--json").json
     assert level["best"]["epsilon"] in ("1", "1001/1000")
+    tenth = run("plan", "--categories", 16, "--epsilon", 2, "--within", "1/100", "--objective", "0.1").out
+    assert "95 % intervals within +-0.01 around an answer of share 0.1 => 27,018 people" in tenth
+    assert "less than 1" in run("plan", "--categories", 16, "--epsilon", 2, "--within", "5", code=2).err
+    assert "not a number" in run("plan", "--categories", 16, "--epsilon", 2, "--within", "wide", code=2).err
+    assert "an objective is" in run("plan", *worst[:-1], "rare", code=2).err
     text = run("plan", "--categories", "a,b,c", "--epsilon", 1, "--people", 100).out
     assert "3 answers, epsilon 1, 100 people" in text
     assert "\n* " in text

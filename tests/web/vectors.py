@@ -292,7 +292,7 @@ def explicit() -> Iterator[dict[str, Any]]:
             ends = 64 - (other & -other).bit_length() + 1
             for decision in (true - 1, true):
                 yield vector(unary, domain.labels[-1], [*late[:ends] * blocks, decision], 2)
-    subset = registered()["SubsetSelection"](Integers(0, 9), 1)
+    subset = registered()["SubsetSelection"](Integers(0, 9), 1, subset_size=3)
     holds = int(thresholds(subset)["holds"])
     for decision in (holds - 1, holds):
         yield vector(subset, 4, [decision, top, 0, top, 0], 3)

@@ -18,7 +18,7 @@ function reason(option, best, chosen) {
   const more = (option.half_width / best) ** 2; // variances fall with the number of people
   if (option.name === chosen.name) return "the choice";
   if (more < 1.0005) return `the smallest interval; ${option.report_bytes > chosen.report_bytes ? `${plural(option.report_bytes, "byte")} a report instead of ${count(chosen.report_bytes)}` : "more work elsewhere"}`;
-  if (more <= 1.05) return "within 5 % of the smallest, no fewer bytes or work";
+  if (more <= 1.02) return "within 2 % of the smallest, no fewer bytes or work";
   return `needs ${more.toFixed(2)} × the people`;
 }
 
@@ -39,8 +39,15 @@ const FIGURES = {
   attributes: { around: "of its range around the figure of any part", of: "the figure of any part, of its range", write: (width) => percent(width, 2) },
 };
 
+/** The figure that intervals are about, if it is not the worst case: what it is around, and of. */
+function named(figure) {
+  const share = { zero: "an answer that nobody gave", total: "an answer on average, if all are equally common" }[figure] ?? `an answer of ${percent(Number(figure), 2)}`;
+  return { around: `around ${share}`, of: share };
+}
+
 function result(plan, query) {
-  const { around, of, write } = FIGURES[plan.reads] ?? FIGURES.shares;
+  const { write, ...usual } = FIGURES[plan.reads] ?? FIGURES.shares;
+  const { around, of } = plan.figure === "worst" ? usual : named(plan.figure);
   const wide = (width) => write(width, plan.unit, plan.best);
   const within = wide(plan.within);
   const shares = ["shares", "items", "keys", "found"].includes(plan.reads);
@@ -48,8 +55,8 @@ function result(plan, query) {
   const level = `${percent(plan.level, 0)} confidence${plan.population ? "" : ", among those who answer"}`;
   const answer = {
     within: ["An interval of ", h("b", {}, `± ${within}`), ` or less ${around}, at ${level}.`],
-    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${within} at ${level}.`],
-    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${within} at ${level}: odds change by at most ${factor(fraction(plan.epsilon))}.`],
+    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${within} ${around} at ${level}.`],
+    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${within} ${around} at ${level}: odds change by at most ${factor(fraction(plan.epsilon))}.`],
   }[plan.solved];
   const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
   const sorted = [...plan.table].sort((a, b) => a.half_width - b.half_width);
@@ -86,7 +93,7 @@ function result(plan, query) {
       h(
         "div",
         { class: "tiles" },
-        tile(`± ${within}`, `interval of ${of}, at most`),
+        tile(`± ${within}`, `interval of ${of}${plan.figure === "worst" ? ", at most" : ""}`),
         shares ? tile(visible(chosen), plan.reads === "found" ? "smallest share that is found, nine times out of ten" : "smallest visible share") : null,
         tile(plural(chosen.report_bytes, "byte"), `of randomized answer, ${chosen.report_bytes + 24} sent in all`),
         tile(`× ${factor(fraction(plan.epsilon))}`, "the most that odds change"),
@@ -113,7 +120,7 @@ function result(plan, query) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function cli({ categories, at_most: most, discover, number, unit, read, record, places, epsilon, people, within, level, about }) {
+function cli({ categories, at_most: most, discover, number, unit, read, record, places, epsilon, people, within, objective, level, about }) {
   return [
     "deniable plan",
     categories ? `--categories ${categories}` : number || record || places || discover ? "" : "--text",
@@ -127,6 +134,7 @@ function cli({ categories, at_most: most, discover, number, unit, read, record, 
     epsilon ? `--epsilon ${epsilon}` : "",
     people ? `--people ${people}` : "",
     within ? `--within ${within}` : "",
+    objective ? `--objective ${objective}` : "",
     Number(level) === 0.95 ? "" : `--level ${level}`,
     about === "respondents" ? "--respondents" : "",
   ].filter(Boolean).join(" ");
@@ -192,8 +200,17 @@ function isQuantity() {
   return "number" in answer || answer.high > 32; // of few whole numbers the shares are read
 }
 
+/** What protocols are compared by: the usual figure, another one, or a share in percent. Shares of answers have more than others. */
+const OBJECTIVES = { "": "as asked", worst: "any share", zero: "rare answers", share: "a certain share", total: "all answers on average" };
+const OF_SHARES = ["share", "total"];
+
+function objective() {
+  const { value } = fields.objective.input;
+  return value === "share" ? Number((text("share") / 100).toPrecision(9)) : value || null;
+}
+
 function query() {
-  const asked = { ...KINDS[kind()].query(), level: text("level") / 100, about: fields.about.input.value };
+  const asked = { ...KINDS[kind()].query(), level: text("level") / 100, about: fields.about.input.value, objective: objective() };
   const unit = isQuantity() ? 1 : 100;
   for (const name of ["epsilon", "people", "within"]) if (name !== solved) asked[name] = name === "within" ? text(name) / unit : text(name);
   return asked;
@@ -204,6 +221,9 @@ function arrange() {
   for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
   const used = KINDS[kind()].fields;
   for (const one of Object.values(KINDS).flatMap(({ fields: own }) => own)) fields[one].element.hidden = !used.includes(one);
+  for (const option of fields.objective.input.options) option.disabled = option.hidden = OF_SHARES.includes(option.value) && !(kind() === "list" || (kind() === "several" && option.value === "share"));
+  if (fields.objective.input.selectedOptions[0].disabled) fields.objective.input.value = "";
+  fields.share.element.hidden = fields.objective.input.value !== "share";
   const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], strata: ["Interval ±", "around the shares of a stratum, in percent, or around its mean, in its unit"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"], places: ["Interval ± (percent)", "around the share of a typical rectangle"], several: ["Interval ± (percent)", "around the share of any item"], keys: ["Interval ± (percent)", "around the share of any key"], discover: ["Interval ± (percent)", "around the share of what is found"], bits: ["Interval ± (percent)", "around the share of what is found"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
   fields.within.element.querySelector("label").textContent = label;
   fields.within.element.querySelector(".note").textContent = help;
@@ -237,6 +257,7 @@ const choose = (name) => () => {
 const kindId = newId("kind");
 const aboutId = newId("about");
 const partsId = newId("parts");
+const objectiveId = newId("objective");
 const kinds = Object.entries(KINDS).map(([name, { words }]) => h("option", { value: name }, words));
 fields.kind = { input: h("select", { id: kindId, onchange: soon }, kinds) };
 const partsInput = h("textarea", { id: partsId, rows: 4, cols: 30, "aria-describedby": `${partsId}-help`, oninput: soon });
@@ -246,6 +267,7 @@ fields.parts = {
   element: h("div", { class: "wide" }, h("label", { for: partsId }, "Parts"), partsInput, h("span", { class: "note", id: `${partsId}-help` }, "one per line: a list, how many answers, or a range for a mean")),
 };
 fields.about = { input: h("select", { id: aboutId, onchange: soon }, h("option", { value: "population" }, "everybody"), h("option", { value: "respondents" }, "those who answer")) };
+fields.objective = { input: h("select", { id: objectiveId, onchange: soon }, Object.entries(OBJECTIVES).map(([value, words]) => h("option", { value }, words))) };
 show(
   document.querySelector("main"),
   h("h1", {}, "Planner"),
@@ -277,6 +299,8 @@ show(
       field("people", "People", "who will answer", { type: "number", min: 1, value: 10000, inputmode: "numeric" }),
       field("within", "Interval ± (percent)", "around any share", { type: "number", min: 0, step: "any", value: 1, inputmode: "decimal" }),
       h("div", {}, h("label", { for: aboutId }, "Intervals are about"), fields.about.input, h("span", { class: "note" }, "everybody: those asked are a sample")),
+      h("div", {}, h("label", { for: objectiveId }, "Best for"), fields.objective.input, h("span", { class: "note" }, "as asked: any share with a given interval, else rare answers")),
+      field("share", "Share (percent)", "of the answer that matters", { type: "number", min: 0, max: 100, step: "any", value: 10, inputmode: "decimal" }),
       field("level", "Confidence (percent)", "of the interval", { type: "number", min: 1, max: 99.999, step: "any", value: 95, inputmode: "decimal" }),
     ),
   ),

@@ -46,6 +46,7 @@ READS = {
         "deniable plan --categories 1024 --epsilon 1 --people 100000          which protocol, how exact",
         "deniable plan --categories never,once,often --epsilon 1 --within 0.01    how many people",
         "deniable plan --categories 50 --people 20000 --within 0.02           which epsilon",
+        "deniable plan --categories 50 --people 20000 --within 0.01 --objective 0.1    for answers of about 10 %",
         "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
         "deniable plan --categories yes,no --epsilon 0.5 --forever 1 --people 20000    asked again and again",
         "deniable plan --categories 100 --epsilon 1 --forever 2 --epochs 52 --people 20000    every week, for a year",
@@ -158,12 +159,21 @@ def plan(
     ] = None,
     people: Annotated[int | None, typer.Option(metavar="N", help="How many will answer.", show_default=False)] = None,
     within: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             metavar="W",
             help="How far the interval of a share may reach to either side, 0.01 is +- 1 percentage point; of a mean, "
             "in its unit.",
             show_default=False,
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIGURE",
+            help="What to compare protocols by, and what --within is about: zero (an answer that nobody gave), worst "
+            "(the share where the error is largest), a share such as 0.1, or total (an answer on average).",
+            show_default="worst with --within, else zero",
         ),
     ] = None,
     respondents: Annotated[
@@ -198,6 +208,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Compare the protocols for a question, and choose one. Give two of --epsilon, --people and --within.
+
+    With --within the answer is the smallest epsilon, or the fewest people, over all protocols; without it the protocol
+    with the least noise. --objective names another figure.
 
     noise is the standard error of the share of an answer that nobody gave; within is how far the interval of a share
     reaches to either side, whatever the share, and includes the error of asking so many people; a visible share stands
@@ -248,7 +261,7 @@ def plan(
             output.files(saved=save)
         return
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
-    wanted |= {"shape": shape, "epochs": epochs, "changes": changes}
+    wanted |= {"objective": objective, "shape": shape, "epochs": epochs, "changes": changes}
     wanted |= {"memory": None if memory is None else _bytes(memory)}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
     if save is not None:

@@ -82,6 +82,10 @@ class Figures(NamedTuple):
     error: Callable[[int, bool], float]
     """Noise and sampling error, or the first alone among those who answered."""
     unit: str = ""
+    share: Callable[[int, float, bool], float] | None = None
+    """The same error for an answer of this share; None where the figure is not the share of an answer."""
+    total: Callable[[int, bool], float] | None = None
+    """The root mean square of the errors of all answers, if all are equally common; None without a list of answers."""
 
 
 ANY, METRIC, PROFILES, EDGE, STREAM, SUM = RELATIONS = ("any", "metric", "profiles", "edge", "stream", "sum")

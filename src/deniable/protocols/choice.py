@@ -1,7 +1,10 @@
 """Which registered protocols can ask a question, and the rule that chooses one of them.
 
-Rule       the smallest noise in the headline figure, in the worst case over what the others gave; among the protocols
-           within 5 percent of that variance, the fewest report bytes, then the least work on the server
+Rule       the smallest noise in the headline figure, in the worst case over what the others gave, or the smallest of
+           another figure that is given; among the protocols within 5 percent of that variance (2 percent where somebody
+           asks for the figure), the fewest report bytes, then the least work on the server
+Settings   of several candidates of one kind the first that will do; of frequency oracles the one with the smallest
+           figure, where one is given
 Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
 Two stages with `forever` only protocols that keep a state of that epsilon are built; epsilon is that of one report.
            Over `epochs` their reports may fit each other at most `forms` times better than those of two devices
@@ -11,7 +14,7 @@ Streams    with `changes` epsilon is that of all reports of `epochs` epochs, bet
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +25,9 @@ from deniable.protocols.base import Protocol, registered
 
 SAME = 1.05
 """Variances this close count as equal."""
+
+ASKED = 1.02
+"""The same of the variance of a figure that somebody asks for."""
 
 MOST_COUNTERS = 1 << 32
 
@@ -38,12 +44,13 @@ def build(
     counters: int = MOST_COUNTERS,
     changes: int | None = None,
     rivals: bool = False,
+    figure: Callable[[Protocol], float] | None = None,
 ) -> dict[str, Protocol]:
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms.
 
     `read` is what is to be estimated, where that is not what the domain is usually read for. `quick` leaves out what is
     slow to build. A tally has at most so many `counters`. `rivals` adds what is usually read for something else and
-    answers this question, too.
+    answers this question, too. `figure` chooses among several settings of one frequency oracle: the smallest.
     """
     reads = domain.reads if read is None else read
     # Shares of an answer that is asked once are what frequency oracles are for: nothing else offers them.
@@ -63,10 +70,13 @@ def build(
         with suppress(ChannelError):
             for protocol in offered:
                 fits = protocol.reads in (reads, "series") or (rivals and protocol.figures(reads) is not None)
-                if fits and protocol.tally_size <= counters:
+                if not fits or protocol.tally_size > counters:
+                    continue
+                known = built.get(protocol.name)
+                if known is None or not plain or figure is None or figure(protocol) < figure(known):
                     built[protocol.name] = protocol
-                    if _has_few(protocol, forms, epochs):  # of several candidates of one kind the first that will do
-                        break
+                if _has_few(protocol, forms, epochs) and not (plain and figure):
+                    break  # of several candidates of one kind the first that will do
     if not built and reads != domain.reads:
         raise DomainError(f"no protocol can read the {reads} of {domain}")
     if not built and forever is not None:
@@ -95,11 +105,20 @@ def _has_few(protocol: Protocol, forms: float | None, epochs: int) -> bool:
     return forms is None or protocol.linking(epochs) <= forms
 
 
-def choose(protocols: Mapping[str, Protocol], n: int, reads: str | None = None) -> str:
-    """The rule; among those that are read as `reads`, where that is given and there are any."""
+def choose(
+    protocols: Mapping[str, Protocol],
+    n: int,
+    reads: str | None = None,
+    figure: Callable[[Protocol], float] | None = None,
+) -> str:
+    """The rule; among those that are read as `reads`, where that is given and there are any.
+
+    With `figure` by the standard error that was asked for instead of the noise.
+    """
     protocols = {name: one for name, one in protocols.items() if one.reads == reads} or protocols
-    variances = {name: protocol.noise(n) ** 2 for name, protocol in protocols.items()}
-    close = [name for name in protocols if variances[name] <= SAME * min(variances.values())]
+    variances = {name: (one.noise(n) if figure is None else figure(one)) ** 2 for name, one in protocols.items()}
+    same = SAME if figure is None else ASKED
+    close = [name for name in protocols if variances[name] <= same * min(variances.values())]
 
     def order(name: str) -> tuple[int, float, float, str]:
         # Some protocols are the same law at some sizes: the last digits of their variances decide nothing.

@@ -694,6 +694,17 @@ class Distribution(Result):
 QUANTILE_NAMES = tuple(MEDIAN if q == 0.5 else f"{100 * q:g} % quantile" for q in QUANTILES)
 
 
+def median_error(found: Distribution, population: bool) -> float:
+    """Half the interval of the median, divided by z, in the unit.
+
+    Whole numbers have intervals of whole steps, down to none: the error of the share up to the middle is the least.
+    """
+    low, high = found.median.interval(0.95, population)
+    first, last = found.ends
+    share = np.ptp(found.cdf_at((first + last) / 2).interval(0.95, population))
+    return float(max(high - low, share * (last - first))) / (2 * quantile(0.95))
+
+
 def true_figures(numbers: Floats, held: Floats, edges: Floats) -> Floats:
     """The figures of a table, of numbers that so many people hold each."""
     order = np.argsort(numbers, kind="stable")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from deniable import planning
+from deniable.collect.server import service
 from deniable.collect.server.plan import POINTS, SLOW_STEP, curve
-from deniable.collect.server.service import WAITING
+from deniable.collect.server.service import CREDIT, REST, WAITING, SideWork
 from deniable.domains import Interval
 from deniable.surveys.audit_report import POLICY as AUDIT_POLICY
 from tests.collect.server.live import Process, eventually, in_thread
@@ -34,6 +37,44 @@ def test_a_flood_of_plans_holds_up_nothing_else(tmp_path, monkeypatch):
         assert statuses.count(200) == WAITING
         assert statuses.count(503) == 30 - WAITING
         assert all(int(one.headers["retry-after"]) >= 1 for one in answered if one.status == 503)
+
+
+class Clock:
+    """A clock whose time passes while somebody works or sleeps."""
+
+    def __init__(self):
+        self.now = self.worked = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def thread_time(self):
+        return self.worked
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def work(self, seconds):
+        self.now += seconds
+        self.worked += seconds
+
+
+def test_a_few_plans_do_not_wait_and_a_flood_does(monkeypatch):
+    """One after the other for a person at the page; of a flood a fifth of a processor, after a credit."""
+    clock = Clock()
+    monkeypatch.setattr(service, "time", clock)
+    side = SideWork()
+    for _ in range(3):
+        side._work(lambda: clock.work(0.9))
+    assert clock.now == pytest.approx(2.7), "three plans of a second each wait for nothing"
+    for _ in range(100):
+        side._work(lambda: clock.work(0.9))
+    assert clock.worked <= clock.now / (1 + REST) + CREDIT + 0.9
+    clock.sleep(60)
+    begun = clock.now
+    side._work(lambda: clock.work(0.9))
+    assert clock.now == pytest.approx(begun + 0.9), "who was idle has credit again"
+    side.stop()
 
 
 def test_the_same_plan_is_made_once(tmp_path, monkeypatch):

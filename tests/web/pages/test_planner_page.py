@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from tests.web.pages.browser import eventually
+from tests.web.pages.browser import PATIENCE, eventually
 from tests.web.pages.service import Service
 
 Open = Callable[[str], Any]
@@ -29,6 +29,8 @@ ASKED = [
     "categories=3&epsilon=1&within=0.01",
     "epsilon=4&people=1000000",
     "categories=2&epsilon=4&within=0.01&about=respondents",
+    "categories=16&epsilon=2&within=0.01&objective=0.1",
+    "categories=16&epsilon=2&people=5000&objective=total",
     "number=0..24&unit=hours&epsilon=1&within=0.5",
     pytest.param("number=-5..10.5&epsilon=2&people=1000", marks=pytest.mark.slow),
     f"record={quote(RECORD)}&epsilon=1&people=20000",
@@ -69,6 +71,8 @@ def eval_fraction(text: str) -> float:
 @pytest.mark.parametrize(
     "query",
     [
+        *("categories=10&epsilon=1&within=5", "categories=10&epsilon=1&people=10&objective=rare"),
+        "number=0..24&epsilon=1&people=10&objective=0.5",
         *("categories=10", "categories=10&epsilon=1&people=10&within=0.1", "categories=1&epsilon=1&people=10", "x=1"),
         *(f"{asked}&epsilon=1&people=10" for asked in ("number=24", "number=24..0", "categories=3&number=0..1")),
         *(
@@ -147,7 +151,19 @@ def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) 
     shown = tab.inner_text(".big b")
     assert shown == f"{ran(tab)['n']:,} people"
     # What is spoken is the answer, and not the whole table again.
-    expect(tab.locator("p[role=status]")).to_have_text(re.compile(rf"^Use OLH\. {shown} for intervals of ± 1\.00"))
+    spoken = re.compile(rf"^Use SubsetSelection\. {shown} for intervals of ± 1\.00.% around any share at 95")
+    expect(tab.locator("p[role=status]")).to_have_text(spoken, timeout=1000 * PATIENCE)
+    # Another figure needs fewer people, and another protocol.
+    tab.get_by_label("Best for").select_option("share")
+    tab.get_by_label("Share (percent)").fill("5")
+    tab.wait_for_selector("text=--objective 0.05")
+    assert "around an answer of 5.00" in tab.inner_text(".big")
+    fewer = tab.inner_text(".big b")
+    assert fewer == f"{ran(tab)['n']:,} people"
+    assert int(fewer.split()[0].replace(",", "")) < int(shown.split()[0].replace(",", ""))
+    tab.get_by_label("Best for").select_option("")
+    eventually(tab, lambda: "--objective" not in tab.inner_text(".command"))
+    assert not tab.get_by_label("Share (percent)").is_visible()
     tab.get_by_label("Intervals are about").select_option("respondents")
     tab.wait_for_selector("text=--respondents")
     assert "95\u00a0% confidence, among those who answer." in tab.inner_text(".big")
@@ -186,7 +202,7 @@ def test_the_page_plans_means_and_records(service: Service, open_tab: Open) -> N
     tab.wait_for_selector("text=Use Discovery")
     tile = tab.locator(".tile", has_text="smallest share that is found, nine times out of ten")
     share = float(tile.locator("b").inner_text().split()[0])
-    assert f"Answers that at least {share:.2g} % of" in tab.inner_text("section.promise").replace("\u00a0", " ")
+    assert f"that at least {share:.2g} % of" in tab.inner_text("section.promise").replace("\u00a0", " ")
     check_command(tab)
     tab.get_by_label("An answer is").select_option("keys")
     tab.wait_for_selector("text=--at-most 3")

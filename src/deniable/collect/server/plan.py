@@ -31,8 +31,7 @@ from deniable.domains import (
     read_record,
 )
 from deniable.errors import DeniableError, DomainError, SpecError
-from deniable.planning import MOST_PEOPLE, Plan, epsilons_around, half_width
-from deniable.protocols.choice import build
+from deniable.planning import MOST_PEOPLE, TOTAL, WORST, ZERO, Plan, epsilons_around
 
 MOST_CATEGORIES = 1 << 27
 MOST_COLUMNS = 16
@@ -50,7 +49,7 @@ class PlannedProtocol(msgspec.Struct):
     noise: float
     """The standard error of the share of an answer that nobody gave; of a mean, or of the median, in its unit."""
     half_width: float
-    """How far the interval of the figure reaches to either side, where that is most."""
+    """How far the interval of the plan's figure reaches to either side."""
     visible: float | None
     """The smallest share that stands out; null if none does."""
     report_bytes: int
@@ -85,18 +84,22 @@ class Planned(msgspec.Struct):
     epsilon: str
     n: int
     within: float
-    """How far intervals reach to either side, noise and the error of asking n people together."""
+    """How far intervals of the figure reach to either side, noise and the error of asking n people together."""
     level: float
     population: bool
     solved: str
     """Which of epsilon, n and within followed from the other two."""
+    objective: str
+    """What the protocols are compared by: the noise at share "zero", the "worst" share, the "total", or a share."""
+    figure: str
+    """What within and half-widths are about, in the same words."""
     choice: str
     """The protocol to use."""
     best: dict[str, Any]
     """Its spec."""
     reason: str
     table: list[PlannedProtocol]
-    """All protocols, the least noise first."""
+    """All protocols, the smallest objective first."""
     curve: list[Point]
 
 
@@ -117,10 +120,10 @@ def curve(plan: Plan) -> list[Point]:
 
 def _half_widths(plan: Plan, epsilon: str, quick: bool) -> dict[str, float]:
     try:
-        built = build(plan.domain, epsilon, n=plan.n, read=plan.best.reads, quick=quick)
+        built = plan.at(epsilon, quick=quick)
     except DomainError:
         return {}
-    return {name: half_width(one, plan.n, plan.level, plan.population, plan.read) for name, one in built.items()}
+    return {name: plan.half_width_of(one) for name, one in built.items()}
 
 
 def _domain(query: Mapping[str, Any]) -> Domain:
@@ -180,6 +183,7 @@ async def plan(call: Call) -> Response:
             within=within,
             read=query["read"],
             level=query["level"],
+            objective=query["objective"],
             population=query["about"] == POPULATION,
         )
         return msgspec.json.encode(planned(made))
@@ -248,6 +252,16 @@ OPERATIONS = (
                 {"type": "number", "minimum": 1e-9, "maximum": 1e15},
                 "how far the interval of a share may reach to either side: 0.01 is plus or minus 1 percentage point; "
                 "of a mean, in its unit",
+            ),
+            Parameter(
+                "objective",
+                {
+                    "type": "string",
+                    "pattern": f"^({ZERO}|{WORST}|{TOTAL}|0?[.][0-9]{{1,9}}|[1-9][0-9]{{0,8}}/[1-9][0-9]{{0,8}})$",
+                },
+                "what protocols are compared by, and what within is about: zero, an answer that nobody gave; worst, "
+                "the share where the error is largest; a share such as 0.1; or total, an answer on average. without "
+                "it, worst with within, and zero otherwise",
             ),
             Parameter(
                 "about",

@@ -265,7 +265,8 @@ LAST_SECONDS = 3.0
 """What the writer and the readers have to end when all requests have ended."""
 WAITING = 8
 """Questions of side work that wait, at most."""
-REST = 4.0
+REST, CREDIT = 4.0, 3.0
+"""Side work rests so many times as long as it worked, once it worked for so many seconds."""
 SIDE_BYTES = 4 << 20
 TIDY_FILE, TIDY_SERVER = 5.0, 60.0
 """How often earlier states are removed from a store: a file has its log emptied, a server has tables vacuumed."""
@@ -506,15 +507,16 @@ class Cache:
 class SideWork:
     """Work for anybody who asks, which must not hold up the collection: plans, and audits. Answers are bytes.
 
-    One thread     which rests between two pieces of work, four times as long as the first took: a flood of questions
-                   takes a fifth of a processor at most
+    One thread     which rests four times as long as it worked: a flood of questions takes a fifth of a processor at
+                   most. Rest is owed only beyond a credit of some seconds of work, which idle time earns again: who
+                   asks a few questions one after the other does not wait
     Short queue    who finds it full is told to come back
     Kept answers   the same question again costs nothing; asked by several at once it is worked out once
     """
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="side-work")
-        self._rested = 0.0
+        self._rested = time.monotonic()
         self._cache = Cache(SIDE_BYTES)
         self._asked: dict[Hashable, asyncio.Future[bytes]] = {}
 
@@ -533,12 +535,13 @@ class SideWork:
         return await asyncio.shield(asked)
 
     def _work(self, job: Callable[[], bytes]) -> bytes:
-        time.sleep(max(0.0, self._rested - time.monotonic()))
+        now = time.monotonic()
+        time.sleep(max(0.0, self._rested - now - (1 + REST) * CREDIT))
         begun = time.thread_time()
         try:
             return job()
         finally:
-            self._rested = time.monotonic() + REST * (time.thread_time() - begun)
+            self._rested = max(self._rested, now) + (1 + REST) * (time.thread_time() - begun)
 
     def _done(self, question: Hashable, done: asyncio.Future[bytes]) -> None:
         self._asked.pop(question, None)

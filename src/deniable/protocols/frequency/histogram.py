@@ -142,6 +142,19 @@ class ShareProtocol(Protocol):
             most = max(most, none - slope**2 / (4 * bend))
         return math.sqrt(most) / n
 
+    def figures(self, read: str) -> Figures | None:
+        found = super().figures(read)
+        if found is None or read != "shares":
+            return found
+
+        def share(n: int, share: float, population: bool) -> float:
+            return math.sqrt(self.worst_variance(n, share, population)) / n
+
+        def total(n: int, population: bool) -> float:
+            return math.sqrt(float(self.variance(n, 1 / self.tests, population))) / n
+
+        return found._replace(share=share, total=total if isinstance(self.domain, ListedDomain) else None)
+
     def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
         """The share that is as large as its own simultaneous half-width; None if even a share of one is not."""
         reach = quantile(level, self.tests)

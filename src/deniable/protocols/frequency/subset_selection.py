@@ -5,6 +5,8 @@ Law        the truth is in the subset with probability p = T / 2^64, T = floor(2
 Privacy    P(S | v in S) / P(S | v not in S) = p (d - w) / ((1 - p) w) <= e
 Support    q = (w - p) / (d - 1): a subset has w members, p of them the truth on average
 Error      n q (1 - q) / (p - q)^2 + n f (1 - p - q) / (p - q), the smallest of all for w near d / (e + 1)
+Size       without one, the w with the smallest error of an answer that nobody gave. More members are better for common
+           answers: about d / (e^(epsilon / 2) + 1) of them where the error is to be small for every share
 Report     the shorter of a bitmap of d bits (padding zero) and w positions in ascending order, little-endian
 Cost       about w words on the device for one report; a carry-save adder or a histogram on the server
 Source     Ye and Barg 2018; Wang et al. 2016
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels.closed_forms import best_subset_size
-from deniable.domains import DomainLike, Integers
+from deniable.domains import Domain, DomainLike, Integers
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protocol, percent
@@ -46,6 +48,10 @@ _FEW_ANSWERS = 16
 """Up to here there is a table of all subsets."""
 _MANY = 1 << 12
 """Reports, from which on it is worth building."""
+_TUNED = 1 << 10
+"""Answers, up to which the planner compares sizes: of more, unary encodings are as good, with less work."""
+_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35)
+"""Shares of an answer for which a size of the planner's candidates is the best, beside the extremes."""
 
 
 @dataclass(frozen=True)
@@ -215,9 +221,51 @@ def _by_bit(counts: Counts, bits: int) -> Counts:
     return found
 
 
+def spreads(answers: int, epsilon: float, sizes: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """The noise of one report about an answer of share 0 and of share 1, for subsets of each size."""
+    odds = math.exp(epsilon)
+    weight = sizes * odds + answers - sizes
+    p = sizes * odds / weight
+    q = sizes * (weight - odds) / ((answers - 1) * weight)
+    gap = sizes * (answers - sizes) * (odds - 1) / ((answers - 1) * weight)
+    return q * (1 - q) / gap**2, p * (1 - p) / gap**2
+
+
+@lru_cache(maxsize=1024)
+def best_size(answers: int, epsilon: float) -> int:
+    """The size with the smallest error of an answer that nobody gave: near answers / (e^epsilon + 1), often below.
+
+    >>> best_size(8, 1.5), best_size(1024, 1.0)
+    (1, 275)
+    """
+    ideal = answers / (math.exp(epsilon) + 1)
+    sizes = np.arange(max(1, math.floor(ideal) - 2), max(1, min(answers - 1, math.ceil(ideal) + 1)) + 1.0)
+    return int(sizes[np.argmin(spreads(answers, epsilon, sizes)[0])])
+
+
+def best_sizes(answers: int, epsilon: float) -> list[int]:
+    """The sizes with the smallest error for answers of several shares, the mean of all shares, and the worst of them.
+
+    >>> best_sizes(16, 2.0), best_sizes(2, 1.0)
+    ([2, 3, 4, 5], [1])
+    """
+    least, even = best_size(answers, epsilon), best_subset_size(answers, epsilon)
+    if answers > _TUNED:
+        return sorted({least, even})
+    most = max(least, even, min(answers - 1, math.ceil(answers / (math.exp(epsilon / 2) + 1)) + 1))
+    sizes = np.arange(min(least, even), most + 1.0)
+    none, everyone = spreads(answers, epsilon, sizes)
+    # With people drawn from a population the variance bends: its largest value lies between the ends, if not at one.
+    worst = np.clip((everyone - none + 1) / 2, 0.0, 1.0)
+    between = none + worst * (everyone - none) + worst * (1 - worst)
+    named = [none + share * (everyone - none) for share in _SHARES]
+    found = {int(sizes[np.argmin(one)]) for one in (none, *named, np.maximum(none, everyone), between)}
+    return sorted({even, *found})
+
+
 @dataclass(frozen=True)
 class SubsetSelection(PureProtocol):
-    """Subset selection; without a size, the one with the smallest error.
+    """Subset selection; without a size, the one with the smallest error of an answer that nobody gave.
 
     >>> protocol = SubsetSelection(1024, epsilon=1)
     >>> protocol.subset_size, protocol.report_bytes
@@ -235,7 +283,7 @@ class SubsetSelection(PureProtocol):
     def __post_init__(self) -> None:
         self._settle()
         size = self.domain.size
-        subset = self.subset_size or best_subset_size(size, float(as_epsilon(self.epsilon)))
+        subset = self.subset_size or best_size(size, float(as_epsilon(self.epsilon)))
         if isinstance(subset, bool) or not isinstance(subset, int) or not 1 <= subset < size:
             raise NumberError(f"a subset has between 1 and {size - 1} of the {size} answers")
         if subset > MOST_MEMBERS:
@@ -286,6 +334,15 @@ class SubsetSelection(PureProtocol):
     @property
     def support_size(self) -> int:
         return self.subset_size
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
+        """The usual size first, then those that are better for other shares."""
+        if isinstance(domain, cls.takes):
+            usual = cls(domain, epsilon)
+            yield usual
+            sizes = best_sizes(usual.domain.size, float(usual.epsilon))
+            yield from (replace(usual, subset_size=size) for size in sizes if size != usual.subset_size)
 
     def figures(self, read: str) -> Figures | None:
         """Over numbers in order their shares also add up to those of ranges, with errors that repel each other."""

@@ -43,7 +43,7 @@ from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.randomness.kernels import BLOCK
 from deniable.results import Distribution, Floats, Mean, Weights, quantile
-from deniable.results.distribution import BINS, round_edges, true_figures
+from deniable.results.distribution import BINS, median_error, round_edges, true_figures
 from deniable.results.significance import too_few, too_many
 
 MEAN, DISTRIBUTION = "mean", "distribution"
@@ -365,16 +365,15 @@ class Window(OnGrid, Protocol):
             return super().remark(n, level, population)
         reach = quantity(float(f"{quantile(level) * self.error(n, population):.3g}"), self.unit)
         return (
-            f"The median comes within +-{reach}, if all numbers are equally common; a histogram of "
+            f"The interval of the median is +-{reach}, if all numbers are equally common. It holds for any shape: "
+            "where numbers are spread smoothly, the median itself is usually more than twice as near. A histogram of "
             f'{self._edges(n).size - 1} bins stands out of the noise. Read "ranges" where many people may give the '
             "same few numbers, or where every range needs its exact error."
         )
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _median_error(self, n: int, population: bool) -> float:
-        even, z = self._even(n), quantile(0.95)
-        low, high = even.cdf_at(sum(self._ends) / 2).interval(0.95, population)
-        return (high - low) / (2 * z) * self.scale
+        return median_error(self._even(n), population)
 
     @cached_property
     def _noise_range(self) -> tuple[float, float]:

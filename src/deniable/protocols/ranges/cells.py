@@ -296,7 +296,8 @@ def best_protocol(size: int, epsilon: Fraction, slack: float = _CLOSE) -> PurePr
     built: list[PureProtocol] = []
     for kind in EXCHANGEABLE:
         with suppress(ChannelError):
-            built.append(kind(domain, epsilon))
+            settings: Any = kind.candidates(domain, epsilon)
+            built.append(min(settings, key=lambda one: one.variance(1, 1 / size)))
     if size > _LONGEST_SUBSET:
         built = [one for one in built if one.support_size in (None, 1)]
     if not built:

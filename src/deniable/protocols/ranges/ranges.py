@@ -38,7 +38,7 @@ from deniable.protocols.ranges.cells import FORGED_AMONG, Cells, Cuts, best_prot
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
-from deniable.results.distribution import BINS, Readings, true_figures
+from deniable.results.distribution import BINS, Readings, median_error, true_figures
 from deniable.results.ranges import METHOD, RangeShares, cell_edges
 
 RANGES = "ranges"
@@ -239,7 +239,7 @@ class Ranges(Cuts):
     serves: ClassVar[tuple[str, ...]] = ("distribution",)
 
     def figures(self, read: str) -> Figures | None:
-        """Ranges also have quantiles: of the median, the error of the share of the numbers below the middle."""
+        """Ranges also have quantiles: of the median half its interval by z, if all numbers are equally common."""
         if read in self.serves:
             unit = getattr(self.domain, "unit", "")
             return Figures(partial(self._median_error, population=False), self._median_error, unit)
@@ -247,9 +247,12 @@ class Ranges(Cuts):
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _median_error(self, n: int, population: bool) -> float:
-        found = self._even(n).ranges([0], [self.cells // 2])
-        width = float(self._points[-1] - self._points[0])
-        return width * math.sqrt(float(found.noise[0] + (found.people[0] if population else 0.0)))
+        leaves = np.zeros(math.prod(self.fanouts))
+        leaves[: self.cells] = 1 / self.cells
+        levels = (level._replace(shares=leaves.reshape(level.shares.size, -1).sum(axis=1)) for level in self._evenly(n))
+        tree = Tree(self.fanouts, tuple(levels), at=leaves)
+        even = replace(self._nothing(), frequencies=leaves[: self.cells], n=n, evidence=tree)
+        return median_error(even, population)
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact ranges are, and what to read instead where the numbers are spread smoothly."""
@@ -257,7 +260,7 @@ class Ranges(Cuts):
         return (
             f"The share of a range comes within +-{100 * reach:.2g} percentage points, if all numbers are equally "
             f'common; each person reports one of {len(self.groups)} levels. Read "distribution" where the numbers are '
-            "spread smoothly: its shares are nearer then."
+            "spread smoothly: its shares and its median are nearer then."
         )
 
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, SetColumn, Sets
 from deniable.errors import NumberError, SpecError
-from deniable.protocols.base import Positions, Protocol, percent
+from deniable.protocols.base import Figures, Positions, Protocol, percent
 from deniable.protocols.choice import SAME
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.sets.collision import CollisionSets
@@ -323,17 +323,26 @@ class ItemSets(Groups):
     def error(self, n: int, population: bool = True) -> float:
         return self._law.error(self.people(n)[0], population)
 
+    def figures(self, read: str) -> Figures | None:
+        def share(n: int, share: float, population: bool) -> float:
+            heard = self.people(n)[0]
+            return math.sqrt(self._law.variance(heard, share, population)) / heard
+
+        found = super().figures(read)
+        return None if found is None else found._replace(share=share)
+
     def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
         return self._law.visible(self.people(n)[0], level, population)
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         z, law = quantile(level), self._law
         people = dict(zip(self.group_names, self.people(n), strict=True))
-        rare = z * law.noise(people["items"])
+        rare, most = z * law.noise(people["items"]), z * law.error(people["items"], population)
         what = {"CollisionSets": "a cell of a public hash function", "SubsetSets": "a subset of the items"}[law.name]
         said = (
             f"Each report is {what} ({law.name}); the share of a rare item comes within +-{100 * rare:.2g} percentage "
-            f"points. Of more than {self.domain.at_most} items {self.domain.at_most} are drawn."
+            f"points, that of any item within +-{100 * most:.2g}. Of more than {self.domain.at_most} items "
+            f"{self.domain.at_most} are drawn."
         )
         if len(self.groups) > 1:
             others = ", ".join(f"about {people[name]:,} people report {name}" for name in self.group_names[1:])
