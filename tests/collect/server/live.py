@@ -137,6 +137,7 @@ class Live(Client):
 
     service: Service = None  # type: ignore[assignment]
     url: str = ""
+    loop: Any = None
 
     def store(self) -> Store:
         return open_store(self.url)
@@ -154,7 +155,8 @@ def in_thread(url: str, *surveys: Survey, **settings: Any) -> Iterator[Live]:
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     assert started.wait(20)
-    client = Live(listening.getsockname()[1], service=server.service, url=url)
+    eventually(lambda: server.loop is not None)
+    client = Live(listening.getsockname()[1], service=server.service, url=url, loop=server.loop)
     try:
         yield client
     finally:

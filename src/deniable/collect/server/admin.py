@@ -31,9 +31,8 @@ from deniable.surveys.terms import read_time, write_time
 METRICS = "text/plain; version=0.0.4"
 STALLED_SECONDS = 10.0
 PING_SECONDS = 3.0
-STORE_SECONDS = 2.0
-LOOK_SECONDS = 8.0
-"""How long a worker may take to tell how it is: longer than a ping and the store's figures together."""
+LOOK_SECONDS = 0.45
+"""How long a probe waits for a worker, which answers sooner; one that is busy is then as it was before."""
 FULL_SECONDS = 10.0
 """For so long after a commit that found no room the store counts as full."""
 OPERATORS = 8
@@ -126,7 +125,10 @@ async def alive(call: Call) -> Response:
 
 
 async def ready(call: Call) -> Response:
-    return json_response(Health(await readiness(call.service)))
+    found = await look(call.service)
+    if not found.ready:
+        raise Problem(found.kind, found.told, {"Retry-After": "1"})
+    return json_response(Health(found.told))
 
 
 async def readiness(service: Service) -> str:
@@ -172,17 +174,12 @@ def _pinged(service: Service, done: asyncio.Future[None]) -> None:
 
 
 async def metrics(call: Call) -> Response:
-    found = await figures(call.service)
+    found = (await look(call.service)).figures
     return Response(exposition({call.service.settings.shard: found}), 200, None, METRICS)
 
 
-async def figures(service: Service) -> list[Family]:
+def _figures(service: Service, of_store: list[Family] | None) -> list[Family]:
     """Everything that is counted and measured here, and what the store says of itself if it answers."""
-    try:
-        async with asyncio.timeout(STORE_SECONDS):
-            of_store = await _store_figures(service)
-    except (StoreError, TimeoutError, Problem):
-        of_store = []
     version = (("version", deniable.__version__), ("python", platform.python_version()))
     return [
         *service.metrics.families(),
@@ -199,8 +196,8 @@ async def figures(service: Service) -> list[Family]:
         gauge("deniable_housekeeping_failing", "Steps of housekeeping that failed last time.", len(service.failing)),
         gauge("deniable_surveys", "Published surveys.", len(service.registry.entries)),
         Family("deniable_build_info", "gauge", "What runs here.", (("", version, 1.0),)),
-        gauge("deniable_store_answers", "Whether the store answered for these figures.", bool(of_store)),
-        *of_store,
+        gauge("deniable_store_answers", "Whether the store answered for these figures.", of_store is not None),
+        *(of_store or []),
     ]
 
 
@@ -234,14 +231,26 @@ class Look:
     ready: bool
     told: str
     figures: list[Family]
+    kind: str = "overloaded"
+    """The problem of one that is not ready."""
 
 
 async def look(service: Service) -> Look:
+    """At once: where the store does not answer soon, as it was a moment ago."""
+    told, of_store = await asyncio.gather(
+        service.latest("readiness", lambda: _told(service)), service.latest("figures", lambda: _store_figures(service))
+    )
+    ready, sentence, kind = (False, "the store does not answer", "overloaded") if told is None else told
+    of_ready = gauge("deniable_ready", "Whether reports can be taken.", ready)
+    return Look(ready, sentence, [of_ready, *_figures(service, of_store)], kind)
+
+
+async def _told(service: Service) -> tuple[bool, str, str]:
+    """Whether it is ready, in a sentence, and the kind of problem if it is not."""
     try:
-        ready, told = True, await readiness(service)
+        return True, await readiness(service), ""
     except Problem as problem:
-        ready, told = False, problem.detail
-    return Look(ready, told, [gauge("deniable_ready", "Whether reports can be taken.", ready), *await figures(service)])
+        return False, problem.detail, problem.kind
 
 
 class OperatorListener:

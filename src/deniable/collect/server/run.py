@@ -38,7 +38,7 @@ from starlette.routing import Route
 from deniable.collect.server import admin, estimates, ingest, pages, plan, progress, surveys
 from deniable.collect.server.api import Operation, Resource, interface, resources
 from deniable.collect.server.problems import KINDS, MEDIA_TYPE, document
-from deniable.collect.server.service import Service, Settings
+from deniable.collect.server.service import OLD_SECONDS, Service, Settings
 from deniable.collect.server.telemetry import log, own_the_process, quiet_library
 from deniable.collect.stores.base import StoreError
 
@@ -158,6 +158,8 @@ class Server(uvicorn.Server):
         self.service, self._ready = service, ready
         self.loop: asyncio.AbstractEventLoop | None = None
         """The one that answers requests, as soon as it does."""
+        self.looked: tuple[float, admin.Look | None] = (0.0, None)
+        """When the service was looked at from outside, and what was found."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -204,9 +206,13 @@ def look(server: Server, ask: Callable[[], Coroutine[Any, Any, admin.Look]] | No
     try:
         work = admin.look(server.service) if ask is None else ask()
         asked = asyncio.run_coroutine_threadsafe(work, server.loop)
-        return asked.result(admin.LOOK_SECONDS)
-    except (TimeoutError, CancelledError, RuntimeError):  # the last: the loop has ended
+        server.looked = time.monotonic(), asked.result(admin.LOOK_SECONDS)
+    except TimeoutError:  # the loop is busy
+        pass
+    except (CancelledError, RuntimeError):  # it has ended
         return None
+    when, found = server.looked
+    return found if time.monotonic() - when < OLD_SECONDS else None
 
 
 def allowed_connections(wanted: int) -> int:
@@ -443,7 +449,7 @@ class Worker:
             if not self._is_ready():
                 return None
             self._asked += 1
-            end = time.monotonic() + admin.LOOK_SECONDS + 1
+            end = time.monotonic() + admin.LOOK_SECONDS + 0.03
             self.ours.send(self._asked)
             while self.ours.poll(max(0.0, end - time.monotonic())):
                 number, found = self.ours.recv()

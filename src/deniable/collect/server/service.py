@@ -22,15 +22,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from deniable.collect.sealing import CollectorKey
-from deniable.collect.server.problems import Bucket, Rates, Receiving, overloaded
+from deniable.collect.server.problems import Bucket, Problem, Rates, Receiving, overloaded
 from deniable.collect.server.registry import Entry, Readers, Registry, Versions, bearer, check_token, unauthorized
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.server.writer import Writer
 from deniable.collect.stores import Store, open_store
-from deniable.collect.stores.base import OPEN, REOPEN_SECONDS, TOLERANCE, Epoch, StorageFull, StoredTime
+from deniable.collect.stores.base import OPEN, REOPEN_SECONDS, TOLERANCE, Epoch, StorageFull, StoredTime, StoreError
 from deniable.errors import NumberError
 
 # -- the clock ----------------------------------------------------------------------------------------
@@ -263,6 +263,8 @@ class Settings:
 
 LAST_SECONDS = 3.0
 """What the writer and the readers have to end when all requests have ended."""
+SOON_SECONDS, OLD_SECONDS = 0.35, 8.0
+"""How long a probe waits for an answer, and how old one may be that it gives in its place."""
 WAITING = 8
 """Questions of side work that wait, at most."""
 REST, CREDIT = 4.0, 3.0
@@ -304,11 +306,17 @@ class Service:
         """When the store could be written, as far as somebody asked."""
         self.pinging: asyncio.Future[None] | None = None
         """The attempt that is under way."""
+        self._latest: dict[str, Latest] = {}
         self.stopping = False
         self.failing: dict[str, str] = {}
         """Steps of housekeeping that failed the last time, and what the database calls it."""
         self._tidied, self._tidied_commits = time.monotonic(), 0
         self._note_due = time.monotonic()
+
+    async def latest(self, name: str, ask: Callable[[], Awaitable[T]]) -> T | None:
+        """The answer to a question that is asked again and again, at once; None if there is none."""
+        found: T | None = await self._latest.setdefault(name, Latest(ask)).get()
+        return found
 
     @property
     def untidied(self) -> float:
@@ -502,6 +510,33 @@ class Cache:
         while self._size > self._most:
             _, gone = self._held.popitem(last=False)
             self._size -= len(gone)
+
+
+class Latest:
+    """The answer to a question that may take long: as it is, or was some seconds ago, and always soon.
+
+    Asked by several at once it is asked once; an answer that comes late is there for the next.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[Any]]) -> None:
+        self._ask = ask
+        self._asking: asyncio.Future[Any] | None = None
+        self._when, self._last = -1e9, None
+
+    async def get(self) -> Any:
+        """None if there is no answer, or only an old one."""
+        if self._asking is None:
+            self._asking = asyncio.ensure_future(self._ask())
+            self._asking.add_done_callback(self._answered)
+        with suppress(TimeoutError, StoreError, Problem):
+            async with asyncio.timeout(SOON_SECONDS):
+                return await asyncio.shield(self._asking)
+        return self._last if time.monotonic() - self._when < OLD_SECONDS else None
+
+    def _answered(self, done: asyncio.Future[Any]) -> None:
+        self._asking = None
+        if not done.cancelled() and done.exception() is None:
+            self._when, self._last = time.monotonic(), done.result()
 
 
 class SideWork:
