@@ -306,6 +306,8 @@ def close_epoch(
                 "their budget for nothing; if that is meant, say --yes"
             )
         closed = opened.close_epoch(chosen.fingerprint, epoch, time.time() + REOPEN_SECONDS)
+        if opened.trouble is not None:
+            output.note("warning", f"the epoch is closed, but parts wait here: {opened.trouble}")
     if before:
         output.note("note", f"epoch {epoch} was closed already: nothing has changed")
     output.facts([("epoch", str(closed.epoch)), ("submissions", str(closed.n)), ("sha256", closed.sha256 or "")])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from deniable.collect.stores import (
     open_store,
     segments,
 )
+from deniable.collect.stores.base import CLOSED
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.errors import ReportError, SpecError
 from deniable.files import count_files, read_batches
@@ -462,3 +466,70 @@ def test_what_is_refused(folder: Path, store: Store) -> None:
         store.add([PEOPLE[:5].batch(daily(), 10)])
     store.close()
     assert parts(folder) == []
+
+
+# -- object stores that do not do what they should ------------------------------------------------------
+
+
+class NoBucket(BaseHTTPRequestHandler):
+    """An object store without the bucket that is asked for; or one that never answers."""
+
+    silent = threading.Event()
+
+    def answer(self) -> None:
+        if self.silent.is_set():
+            time.sleep(20)
+        content = b"<Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist</Message></Error>"
+        self.send_response(404)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Type", "application/xml")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), NoBucket)
+    server.daemon_threads, server.block_on_close = True, False
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"s3://me:hunter2@bucket/reports?scheme=http&region=x&endpoint_override=127.0.0.1:{server.server_port}"
+    NoBucket.silent.clear()
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_missing_bucket_is_named(folder: Path, bucket: str) -> None:
+    """The epoch closes; what cannot be moved is said with the cause, by closing, tidying and checking."""
+    with store_at(folder, bucket) as store:
+        store.add([PEOPLE.batch(SURVEY, 10)])
+        assert store.close_epoch(NAME, 10).state == CLOSED
+        assert store.trouble is not None
+        assert "bucket" in store.trouble
+        assert "None" not in store.trouble
+        with pytest.raises(StoreError, match=r"cannot be written: .*bucket") as failed:
+            store.tidy()
+        assert failed.value.code == "NO_SUCH_BUCKET"
+        assert "hunter2" not in f"{failed.value} {store.trouble}"
+        (wrong,) = store.check()
+        assert wrong == "1 parts wait to be moved to 's3://bucket/reports', which cannot be used: it is not there"
+
+
+def test_an_object_store_that_does_not_answer_is_given_up(
+    folder: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "ELSEWHERE_SECONDS", 0.2)
+    NoBucket.silent.set()
+    with store_at(folder, bucket) as store:
+        store.add([PEOPLE.batch(SURVEY, 10)])
+        store.close_epoch(NAME, 10)
+        with pytest.raises(StoreError, match=r"does not answer within 0\.2 seconds") as failed:
+            store.tidy()
+        assert failed.value.code == "ETIMEDOUT"
+        assert "does not answer" in store.check()[0]

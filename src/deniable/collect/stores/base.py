@@ -183,6 +183,8 @@ class Store(ABC):
 
     has_sums = True
     """Whether it counts; else reports are kept for others to count."""
+    trouble: str | None = None
+    """Why something is left to do after the last epoch was closed; it is tried again by `tidy`."""
     reconnects = False
     """Whether a store that was closed connects anew when it is used again; what it knows of ids is then kept."""
 

@@ -31,16 +31,20 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import struct
+import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -81,6 +85,8 @@ from deniable.surveys.terms import LAST_EPOCH
 
 LOG_BYTES = 1 << 25
 """A log of this size is sealed by whoever writes it."""
+T = TypeVar("T")
+
 AT_ONCE = 1 << 25
 """Bytes of sealed logs that are put together at once, at most."""
 PART_BYTES = 1 << 24
@@ -89,6 +95,8 @@ PART_SECONDS = 600.0
 PART_ROWS = 1000
 """After so many seconds a part has so many rows at least."""
 DAY = 86_400
+ELSEWHERE_SECONDS = 60.0
+"""How long a part may take on its way to another place, and any other question to that."""
 EARLIER = 6 * 3600
 """Reports are deleted so many seconds before the survey promises it: a clock may be in doubt for an hour."""
 
@@ -253,6 +261,10 @@ class _Changes:
     """Survey, epoch, submissions, those of an id that was there, and those of them with other answers."""
 
 
+class _UndeliveredError(StoreError):
+    """Parts that are finished, and could not be moved to the other place."""
+
+
 class SegmentStore(SqliteStore):
     """The store in a directory, which is made if it is new."""
 
@@ -348,12 +360,15 @@ class SegmentStore(SqliteStore):
             with suppress(OSError):
                 log.close()
 
-    def _failed(self, error: OSError) -> StoreError:
-        where = repr(str(self._directory))
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    def _failed(self, error: OSError | ReportError) -> StoreError:
+        where, number = repr(str(self._directory)), getattr(error, "errno", None)
+        if number in (errno.ENOSPC, errno.EDQUOT):
             return StorageFull(f"the disk of {where} is full: nothing of this was acknowledged; make room on it")
-        failure = StoreError(f"the store of files {where} cannot be written: {error.strerror}")
-        failure.code = errno.errorcode.get(error.errno or 0)
+        # The other filesystem's errors have a sentence and no number, or its name.
+        if number is None or is_url(str(getattr(error, "filename", ""))):
+            where = repr(shown(self._to or str(self._directory)))
+        failure = StoreError(f"the store of files {where} cannot be written: {_reason(error)}")
+        failure.code = _code(error)
         return failure
 
     # -- from logs to parts ------------------------------------------------------------------------
@@ -366,7 +381,7 @@ class SegmentStore(SqliteStore):
                 if alone:
                     self._finish()
                     self._deliver()
-        except OSError as error:
+        except (OSError, ReportError) as error:
             raise self._failed(error) from None
         return done
 
@@ -424,10 +439,13 @@ class SegmentStore(SqliteStore):
             (self._directory / old).unlink(missing_ok=True)
             return
         place = self._elsewhere(old.removeprefix(_ELSEWHERE))
-        with said_of(place):
+
+        def delete() -> None:
             files, path = filesystem(place)
             if files.get_file_info(path).is_file:
                 files.delete_file(path)
+
+        _timed(place, delete)
 
     def _put_together(self, rest: list[Path], sealed: list[Path], everything: bool, damaged: list[StoreError]) -> None:
         waiting, coming = self._read(rest, damaged), self._read(sealed, damaged)
@@ -531,7 +549,18 @@ class SegmentStore(SqliteStore):
             self._add_rejections(refused)
 
     def _deliver(self) -> None:
-        """Move finished parts to the other place."""
+        """Move finished parts to the other place; those that cannot be moved wait here."""
+        self.trouble = None
+        try:
+            self._move_parts()
+        except (OSError, ReportError) as error:
+            failed = self._failed(error)
+            self.trouble = str(failed)
+            undelivered = _UndeliveredError(self.trouble)
+            undelivered.code = failed.code
+            raise undelivered from None
+
+    def _move_parts(self) -> None:
         if self._to is None:
             return
         for (name,) in self._query("SELECT name FROM part WHERE sent = 0"):
@@ -549,8 +578,12 @@ class SegmentStore(SqliteStore):
         target = self._elsewhere(name)
         if not is_url(target):
             _make_folder(Path(target).parent)
-        with open(self._directory / name, "rb") as part, written(target) as copy:
-            shutil.copyfileobj(part, copy)
+
+        def copy() -> None:
+            with open(self._directory / name, "rb") as part, written(target) as other:
+                shutil.copyfileobj(part, other)
+
+        _timed(target, copy)
 
     def _elsewhere(self, name: str) -> str:
         assert self._to is not None
@@ -576,7 +609,7 @@ class SegmentStore(SqliteStore):
                             self._increase(entry, one.epoch, Blocks.of(entry.zero()), -1, 1)
                         self._finish()
                         return True
-        except OSError as error:
+        except (OSError, ReportError) as error:
             raise self._failed(error) from None
         return False
 
@@ -599,15 +632,7 @@ class SegmentStore(SqliteStore):
     def _holds(self, name: str, sent: int, id: bytes) -> bool:
         """Whether a part has a row of this id; reads those row groups alone whose ids begin and end around it."""
         place = self._place(name, sent)
-        with said_of(place), closing(Source.open(place)) as source, opened(source) as file:
-            for number in range(file.metadata.num_row_groups):
-                facts = file.metadata.row_group(number).column(0).statistics
-                if facts is not None and facts.has_min_max and not facts.min <= id <= facts.max:
-                    continue
-                column = file.read_row_group(number, columns=[ID]).column(0).combine_chunks()
-                if found(keys(as_bytes(column, ID, 0, source.name)), keys(joined([id], ID_BYTES))).any():
-                    return True
-        return False
+        return _timed(place, lambda: _has_row(place, id))
 
     def _erase_deleted(self) -> None:
         """Write the parts anew that hold reports which were deleted."""
@@ -619,11 +644,7 @@ class SegmentStore(SqliteStore):
             for name, n, sent in self._parts_of(entry, epoch):
                 if self._holds(name, sent, id):
                     place = self._place(name, sent)
-                    batches = list(read_batches(place, entry.survey, ids=True))
-                    with report_writer(place, entry.survey, ids=True, epoch=epoch) as writer:
-                        for batch in batches:
-                            other = (batch[ID] != np.frombuffer(id, np.uint8)).any(axis=1)
-                            writer.write({column: rows[other] for column, rows in batch.items()})
+                    _timed(place, partial(_write_without, place, entry.survey, epoch, id))
                     with self._writing():
                         self._query("UPDATE part SET n = ? WHERE name = ?", n - 1, name)
             with self._writing():
@@ -654,15 +675,20 @@ class SegmentStore(SqliteStore):
     def close_epoch(self, fingerprint: str, epoch: int, forget: float | None = None) -> Epoch:
         closed = super().close_epoch(fingerprint, epoch, forget)
         # The last part of the epoch, even if somebody else was finishing logs meanwhile.
-        self._finish_alone()
+        with suppress(_UndeliveredError):
+            self._finish_alone()
         return closed
+
+    def _sweep(self) -> None:
+        with suppress(_UndeliveredError):
+            super()._sweep()
 
     def _finish_alone(self) -> None:
         try:
             with self._alone(wait=True):
                 self._finish()
                 self._deliver()
-        except OSError as error:
+        except (OSError, ReportError) as error:
             raise self._failed(error) from None
 
     def forget_ids(self, now: float) -> None:
@@ -735,16 +761,34 @@ class SegmentStore(SqliteStore):
             for epoch in self.epochs(published.fingerprint):
                 for name, n, sent in self._parts_of(entry, epoch.epoch):
                     wrong += self._wrong_part(entry, name, n, sent, deep)
-        return wrong
+        return wrong + self._wrong_place()
+
+    def _wrong_place(self) -> list[str]:
+        """Why parts cannot leave, where they should."""
+        to = self._to
+        if to is None or not is_url(plain(to)):
+            return []
+
+        def look() -> bool:
+            files, path = filesystem(to)
+            # What stands for a bucket is never made by writing; what is below it is.
+            return bool(files.get_file_info(path.partition("/")[0]).type.value)
+
+        try:
+            if _timed(to, look):
+                return []
+            why = "it is not there"
+        except (OSError, ReportError) as error:
+            why = _reason(error)
+        ((waiting,),) = self._query("SELECT COUNT(*) FROM part WHERE sent = 0")
+        return [f"{waiting} parts wait to be moved to {shown(to)!r}, which cannot be used: {why}"]
 
     def _wrong_part(self, entry: StoredSurvey, name: str, n: int, sent: int, deep: bool) -> list[str]:
         place = self._place(name, sent)
         if sent and not deep:
             return []
         try:
-            with said_of(place), closing(Source.open(place)) as source:
-                batches = read_batches(source, entry.survey, ids=True)
-                rows = sum(len(batch[ID]) for batch in batches) if deep else n
+            rows = _timed(place, lambda: _rows_of(place, entry.survey)) if deep else n
         except (OSError, DeniableError) as error:
             return [f"the part {shown(place)!r} cannot be read: {error}"]
         return [] if rows == n else [f"the part {shown(place)!r} has {rows} reports, not {n}"]
@@ -772,6 +816,68 @@ class SegmentStore(SqliteStore):
                 self._finish(everything=True)
                 self._deliver()
         super().close()
+
+
+def _timed(place: str, job: Callable[[], T]) -> T:
+    """The result of a job on a file, within `ELSEWHERE_SECONDS` if that is elsewhere; errors as `said_of` has them."""
+    if not is_url(plain(place)):
+        return job()
+    # A library that does not come back keeps its thread, and nobody waits for it.
+    asked: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            with said_of(place):
+                asked.set_result(job())
+        except BaseException as wrong:
+            asked.set_exception(wrong)
+
+    threading.Thread(target=work, name="elsewhere", daemon=True).start()
+    try:
+        return asked.result(ELSEWHERE_SECONDS)
+    except TimeoutError:
+        if asked.done():
+            raise
+        late = f"it does not answer within {ELSEWHERE_SECONDS:g} seconds"
+        raise OSError(errno.ETIMEDOUT, late, shown(place)) from None
+
+
+def _reason(error: OSError | ReportError) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _code(error: OSError | ReportError) -> str:
+    """For logs, which quote no messages: what the system or the object store calls it."""
+    number = getattr(error, "errno", None)
+    if number is not None:
+        return errno.errorcode.get(number, str(number))
+    found = re.search(r"AWS Error ([A-Z_]+)|HTTP status ([0-9]{3})", str(error))
+    return next(filter(None, found.groups())) if found else type(error).__name__
+
+
+def _has_row(place: str, id: bytes) -> bool:
+    with closing(Source.open(place)) as source, opened(source) as file:
+        for number in range(file.metadata.num_row_groups):
+            facts = file.metadata.row_group(number).column(0).statistics
+            if facts is not None and facts.has_min_max and not facts.min <= id <= facts.max:
+                continue
+            column = file.read_row_group(number, columns=[ID]).column(0).combine_chunks()
+            if found(keys(as_bytes(column, ID, 0, source.name)), keys(joined([id], ID_BYTES))).any():
+                return True
+    return False
+
+
+def _write_without(place: str, survey: Survey, epoch: int, id: bytes) -> None:
+    batches = list(read_batches(place, survey, ids=True))
+    with report_writer(place, survey, ids=True, epoch=epoch) as writer:
+        for batch in batches:
+            other = (batch[ID] != np.frombuffer(id, np.uint8)).any(axis=1)
+            writer.write({column: rows[other] for column, rows in batch.items()})
+
+
+def _rows_of(place: str, survey: Survey) -> int:
+    with closing(Source.open(place)) as source:
+        return sum(len(batch[ID]) for batch in read_batches(source, survey, ids=True))
 
 
 def _some(logs: list[Path]) -> list[Path]:
