@@ -27,6 +27,7 @@ registered by being defined; a package of somebody else's registers by an entry 
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -156,6 +157,12 @@ MOST_COUNTERS = 1 << 28
 
 class _Bounded(ABCMeta):
     """Refuses a protocol, when it is made, whose reports or tallies nobody could draw or keep."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """How a kind is called, for help and editors: they would find `__call__` below."""
+        made = inspect.signature(cls.__init__ if cls.__new__ is object.__new__ else cls.__new__)  # type: ignore[misc]
+        return made.replace(parameters=list(made.parameters.values())[1:], return_annotation=made.empty)
 
     def __call__(cls, *args: Any, **more: Any) -> Any:
         made = super().__call__(*args, **more)

@@ -79,8 +79,8 @@ class ItemShares(Estimate):
         return [
             *said,
             f"about {share:.0%} of the people ({low:.0%} to {high:.0%}) have {self.at_most} items or more: of a larger "
-            f"set {self.at_most} were drawn, so that the shares of its items, alone and together, are of "
-            "reported items: too small",
+            f"set {self.at_most} were drawn, so that the shares of its items, alone and together, come out too "
+            "small: they are of reported items",
         ]
 
     def consistent(self, method: str = "norm-sub") -> ItemShares:
