@@ -60,6 +60,7 @@ APART = (
     "graphs",
     "discovery",
     "texts",
+    "shapes",
     "census-who",
     "audits",
     "poisoning",

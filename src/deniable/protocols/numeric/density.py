@@ -17,11 +17,16 @@ Model      of smoothness: the logarithm of the share of a position is a cubic sp
            independent, with mean 0
 Orders     0, no smoothness: any coefficient by itself; 1, of steps; 2, of bends: exponential shapes are free; 3, of
            changes of the bend: normal shapes are free, too. What is free has a wide prior, of standard deviation 10
+Ends       orders 2 and 3 once more, for the logarithm as a function of ln(x / (1 - x)): powers of x, such as Zipf's
+           law, gamma and beta laws, are free at order 2, and lognormal shapes at order 3
+Marks      spikes and jumps, which no smooth curve has: a free number for one cell, or for all cells from one on. They
+           are added to the fit with the most evidence, one by one, while each raises it. Any cell is equally likely to
+           have one, which costs the logarithm of their number
 Strength   of an order: one over the variance of its differences, from the stiffest on in steps of 10, until the
-           evidence is 6 nats below the best
+           evidence is 4 nats below the best
 Fit        the most probable coefficients, by Newton's method with the expected information: a penalized likelihood. The
            evidence is the probability of the tally under the prior, by Laplace's approximation at the fit
-Coarse     positions are taken together to at most 512 cells, outputs to at most 256 bins, with the exact law of these
+Coarse     positions are taken together to at most 320 cells, outputs to at most 256 bins, with the exact law of these
 Source     Li et al. 2020 (square wave, EMS); Varadhan and Roland 2008 (SQUAREM); Silverman 1982 and Nychka 1990 (EM
            with smoothing is a penalized likelihood); Eilers and Marx 1996 (splines); MacKay 1992 (evidence)
 """
@@ -44,16 +49,23 @@ from deniable.results.distribution import Readings
 
 ORDERS = (0, 1, 2, 3)
 PIECES = 64
-MOST_CELLS, MOST_BINS = 512, 256
+MOST_CELLS, MOST_BINS = 320, 256
 
 _STIFFEST = (1.0, 16.0, 0.4, 0.01)
 """Of each order, for a range of length 1: beyond it only what is free is left."""
 _STEP, _STEPS = 10.0, 12
 _FREE = 10.0
-_FALLEN = 6.0
-NEAR = 0.01
-"""Nats that Newton's next step would gain at most, where it stops."""
+_FALLEN = 4.0
+NEAR, _NEAR_ENOUGH = 0.01, 0.05
+"""Nats that Newton's next step would gain at most, where it stops; for shapes that are averaged, more will do."""
 _MOST_STEPS = 12
+_STRETCHED, _END = (2, 3), 0.01
+"""Orders of smoothness in ln(x / (1 - x)), where powers of x and lognormal shapes are free; x from this on."""
+_MOST_MARKS = 6
+_PLACES = 2.0
+"""Kinds of marks per cell: each is as likely as the others."""
+_SPIKE, _JUMP = 6.0, 2.0
+"""The standard deviations of the logarithms of spikes and jumps, before the tally is known."""
 _TINY = 1e-300
 
 
@@ -86,17 +98,85 @@ def explanations(
     sizes = np.diff(edges)
     seen = np.add.reduceat(counts, bins[:-1]).astype(np.float64)
     places = (edges[:-1] + edges[1:] - 1) / 2
-    for order in orders:
-        if order and sizes.size < order + 2:
+    fits: list[_Fit] = []
+    wanted = tuple(orders)
+    for order, stretched in (*((one, False) for one in wanted), *((one, True) for one in _STRETCHED if one in wanted)):
+        if sizes.size < (PIECES if stretched else order and order + 2):
             continue
-        prior = prior_of(sizes.size, order)
+        prior = prior_of(sizes.size, order, stretched=stretched)
         point, best, strength = np.zeros(prior.rough.size), -math.inf, prior.stiffest
         for _ in range(_STEPS):
             point, evidence = _fitted(matrix, sizes, seen, prior, prior.free + strength * prior.rough, point)
             yield Explanation(order, evidence, _spread(prior.basis @ point, edges, places))
+            if order:
+                fits.append(_Fit(order, prior, strength, point, evidence))
             best, strength = max(best, evidence), strength / _STEP
             if evidence < best - _FALLEN:
                 break
+    if fits:
+        for fit in _marked(matrix, sizes, seen, max(fits, key=lambda one: one.evidence)):
+            yield Explanation(fit.order, fit.evidence, _spread(fit.prior.basis @ fit.point, edges, places, fit.marks))
+
+
+class _Fit(NamedTuple):
+    """A fit, and the marks in it: cells that jump or stick out."""
+
+    order: int
+    prior: Prior
+    strength: float
+    point: Floats
+    evidence: float
+    marks: tuple[int, ...] = ()
+    """The cells at which the logarithms are not smooth."""
+
+
+def _marked(matrix: Floats, sizes: Counts, counts: Floats, fit: _Fit) -> Iterator[_Fit]:
+    """Fits with ever more marks, the one that promises most first, while each raises the evidence."""
+    n, cells = counts.sum(), sizes.size
+    for _ in range(_MOST_MARKS):
+        prior, precision = fit.prior, fit.prior.free + fit.strength * fit.prior.rough
+        shares = shares_of(prior.basis @ fit.point, sizes)
+        mixture = np.maximum(matrix @ shares, _TINY)
+        ratios = matrix / mixture[:, None] - 1
+        # A spike takes a share from all others; a jump raises all cells from it on.
+        first, second = counts @ ratios, np.maximum(counts @ ratios**2, NEAR)
+        spikes = np.where(first > 0, first**2 / (2 * second), 0.0)
+        slopes = matrix @ (shares[:, None] * (prior.basis - shares @ prior.basis))
+        jumps = np.cumsum(((matrix - mixture[:, None]) * shares)[:, ::-1], axis=1)[:, ::-1]
+        weighed = slopes * (n / mixture)[:, None]
+        information = slopes.T @ weighed + np.diag(precision)
+        cross = weighed.T @ jumps
+        own = (n / mixture) @ jumps**2 + _JUMP**-2 - (cross * np.linalg.solve(information, cross)).sum(axis=0)
+        up = (counts / mixture) @ jumps
+        gains = up**2 / (2 * own) - np.log(own * _JUMP**2) / 2
+        gains[0] = -np.inf
+        at, jump = int(np.argmax(spikes)), int(np.argmax(gains))
+        options = []
+        if spikes[at] > math.log(_PLACES * cells):
+            start = math.log1p(first[at] / second[at] / max(shares[at], _TINY))
+            options.append((at, np.arange(cells) == at, start, _SPIKE))
+        if gains[jump] > math.log(_PLACES * cells) / 2:
+            options.append((jump, np.arange(cells) >= jump, float(up[jump] / own[jump]), _JUMP))
+        found = []
+        for cell, column, start, spread in options:
+            more = Prior(
+                np.hstack([prior.basis, column[:, None].astype(np.float64)]),
+                np.append(prior.rough, 0.0),
+                np.append(prior.free, spread**-2),
+                prior.stiffest,
+            )
+            for strength in (fit.strength, min(prior.stiffest, fit.strength * _STEP)):
+                start_at = np.append(fit.point, start)
+                point, evidence = _fitted(matrix, sizes, counts, more, more.free + strength * more.rough, start_at)
+                evidence -= math.log(_PLACES * cells) * (len(fit.marks) + 1)
+                found.append(_Fit(fit.order, more, strength, point, evidence, (*fit.marks, cell)))
+        if not found:
+            return
+        best = max(found, key=lambda one: one.evidence)
+        if best.evidence < fit.evidence:
+            return
+        yield from found
+        fit = best
 
 
 def _fitted(
@@ -117,7 +197,7 @@ def _fitted(
         information[np.diag_indices_from(information)] += precision
         gradient = slopes.T @ (counts / mixture) - precision * point
         step = np.linalg.solve(information, gradient)
-        if float(gradient @ step) < 2 * NEAR:
+        if float(gradient @ step) < 2 * _NEAR_ENOUGH:
             break
         for _ in range(_MOST_STEPS):
             moved = judged(point + step)
@@ -138,11 +218,17 @@ def shares_of(logs: Floats, sizes: NDArray[Any]) -> Floats:
     return found
 
 
-def _spread(logs: Floats, edges: Counts, places: Floats) -> Floats:
-    """The shares of the positions in cells with these logarithms of densities, which change evenly in between."""
+def _spread(logs: Floats, edges: Counts, places: Floats, marks: tuple[int, ...] = ()) -> Floats:
+    """The shares of the positions in cells with these logarithms of densities, which change evenly in between.
+
+    At marks they do not.
+    """
     sizes = np.diff(edges)
     cells = sizes * np.exp(logs - logs.max())
     between = np.interp(np.arange(edges[-1]), places, logs)
+    for mark in marks:
+        for cell in range(max(0, mark - 1), min(sizes.size, mark + 2)):
+            between[edges[cell] : edges[cell + 1]] = logs[cell]
     inside = np.exp(between - np.repeat(np.maximum.reduceat(between, edges[:-1]), sizes))
     cells /= cells.sum() * np.add.reduceat(inside, edges[:-1])
     shares: Floats = inside * np.repeat(cells, sizes)
@@ -150,10 +236,10 @@ def _spread(logs: Floats, edges: Counts, places: Floats) -> Floats:
 
 
 @lru_cache(maxsize=32)
-def prior_of(cells: int, order: int, pieces: int = PIECES) -> Prior:
-    """The prior of an order, for so many cells."""
+def prior_of(cells: int, order: int, pieces: int = PIECES, stretched: bool = False) -> Prior:
+    """The prior of an order, for so many cells; stretched near both ends if wanted."""
     size = min(cells, pieces + 3)
-    splines = np.eye(cells) if size == cells else _splines(cells, pieces)
+    splines = np.eye(cells) if size == cells else _splines(cells, pieces, stretched)
     differences = np.diff(np.eye(size), order, axis=0)
     # Polynomials below the degree `order` are free; the constant does nothing to shares and is left out.
     polynomials = np.linalg.qr(np.vander(np.linspace(-1, 1, size), max(order, 1), increasing=True))[0]
@@ -166,9 +252,13 @@ def prior_of(cells: int, order: int, pieces: int = PIECES) -> Prior:
     return Prior(basis, np.append(zeros, rough), np.append(zeros + _FREE**-2, np.zeros(rough.size)), stiffest)
 
 
-def _splines(cells: int, pieces: int) -> Floats:
-    """Cubic B-splines with even knots, one column each."""
-    at = np.arange(cells) * (pieces / (cells - 1))
+def _splines(cells: int, pieces: int, stretched: bool) -> Floats:
+    """Cubic B-splines, one column each, with even knots, or with ever closer ones towards both ends."""
+    at = np.linspace(0.0, 1.0, cells)
+    if stretched:
+        at = np.log((at + _END) / (1 - at + _END))
+        at = (at - at[0]) / (at[-1] - at[0])
+    at = at * pieces
     piece = np.minimum(at.astype(np.int64), pieces - 1)
     u = at - piece
     heights = ((1 - u) ** 3, 3 * u**3 - 6 * u**2 + 4, -3 * u**3 + 3 * u**2 + 3 * u + 1, u**3)
