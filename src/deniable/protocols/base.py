@@ -161,7 +161,8 @@ class _Bounded(ABCMeta):
     @property
     def __signature__(cls) -> inspect.Signature:
         """How a kind is called, for help and editors: they would find `__call__` below."""
-        made = inspect.signature(cls.__init__ if cls.__new__ is object.__new__ else cls.__new__)  # type: ignore[misc]
+        new: Any = cls.__new__
+        made = inspect.signature(cls.__init__ if new is object.__new__ else new)  # type: ignore[misc]
         return made.replace(parameters=list(made.parameters.values())[1:], return_annotation=made.empty)
 
     def __call__(cls, *args: Any, **more: Any) -> Any:
