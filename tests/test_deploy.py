@@ -49,13 +49,27 @@ def test_the_service_is_started_with_options_that_it_has():
     assert re.findall(r"^USER (.+)$", CONTAINER, re.MULTILINE) == ["10001:10001"]
 
 
-def test_two_workers_share_a_database_that_is_durable():
+def test_the_service_has_a_database_that_is_durable():
     collect, database = COMPOSE["services"]["collect"], COMPOSE["services"]["db"]
-    at = collect["command"].index("--workers")
-    assert collect["command"][at + 1] == "2"
+    assert "--workers" not in collect["command"], "a second worker is slower where batches come"
     assert "-csynchronous_commit=on" in database["command"]
     assert all(port.startswith("127.0.0.1:") for port in collect["ports"])
     assert (ROOT / "deploy" / collect["build"]["context"]).resolve() == ROOT
+
+
+def asks_the_operator(service, check):
+    """The operator's port is open on the machine, and it is the one that the health check asks."""
+    at = service["command"].index("--operator-port")
+    port = service["command"][at + 1]
+    assert f"127.0.0.1:{port}:{port}" in service["ports"]
+    assert re.findall(r"127\.0\.0\.1:(\d+)/readyz", check) == [port]
+
+
+def test_the_health_check_asks_the_operator_s_port():
+    (check,) = re.findall(r"^HEALTHCHECK .*\\\n(.+)$", CONTAINER, re.MULTILINE)
+    asks_the_operator(COMPOSE["services"]["collect"], check)
+    (command,) = re.findall(r"^CMD \[(.+)\]$", CONTAINER, re.MULTILINE)
+    assert '"--operator-port", "9377"' in command
 
 
 def test_no_password_is_on_a_command_line_or_in_the_file():
@@ -191,4 +205,5 @@ def test_the_relay_is_started_with_options_that_it_has():
     for words in (started.split(), relay["command"]):
         assert {word for word in words if word.startswith("--")} <= known
     assert all(port.startswith("127.0.0.1:") for port in relay["ports"])
+    asks_the_operator(relay, " ".join(relay["healthcheck"]["test"]))
     assert "environment" not in relay

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -122,3 +124,23 @@ def test_what_a_browser_seals_is_opened_here(key):
     for made in (first, second):
         epoch, records = split(made, sealing.record_bytes(survey), 1)
         assert list(key.open(survey.fingerprint, epoch, records)) == [b"i" * 16 + b"\1"]
+
+
+def test_the_record_is_the_one_that_the_specification_describes(key):
+    """The recipe of the wire specification gives the stored vector, and what a device sends."""
+    stored = json.loads((Path(__file__).parents[1] / "golden" / "sealed.json").read_text(encoding="utf-8"))
+
+    def recipe(public, fingerprint, epoch, plain):
+        at = epoch.to_bytes(4, "little")
+        hashed = hashlib.sha256(b"deniable-ephemeral-v1\0" + fingerprint.encode() + b"DNR1" + at + plain)
+        info = b"deniable-sealed-v1\0" + fingerprint.encode()
+        return b"DNS1" + at + seal(public, info, at, plain, derived_key(hashed.digest()))
+
+    public, plain = wire.from_text(stored["key"], 65), bytes.fromhex(stored["plaintext"])
+    assert recipe(public, stored["fingerprint"], stored["epoch"], plain).hex() == stored["body"]
+    private = ec.derive_private_key(int(stored["private"], 16), ec.SECP256R1())
+    assert point(private.public_key()) == public
+    survey = relayed(key)
+    plain = bytes(range(16)) + bytes(survey.report_bytes)
+    sent = sealed(survey, wire.MAGIC + (7).to_bytes(4, "little") + plain)
+    assert sent == recipe(wire.from_text(key.public, 65), survey.fingerprint, 7, plain)

@@ -6,7 +6,10 @@ Format     JSON if the text begins with { or [, else CSV
 
 from __future__ import annotations
 
+import difflib
+import os
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -193,3 +196,24 @@ def refuse_keyboard(instead: str) -> None:
 def is_json(content: str) -> bool:
     """Whether a text is to be read as JSON, by how it begins."""
     return content.lstrip()[:1] in ("{", "[")
+
+
+VARIABLES = (
+    "DENIABLE_DEBUG",
+    "DENIABLE_LEDGER",
+    "DENIABLE_RELAY_TOKEN",
+    "DENIABLE_STORE",
+    "DENIABLE_STORE_PASSWORD_FILE",
+    "DENIABLE_TOKEN",
+)
+"""What commands read from the environment, beside the settings of `deniable serve`."""
+
+
+def refuse_unknown_variables(settings: Iterable[str]) -> None:
+    """Refuse variables that are meant for deniable and that it does not read: a service would run without them."""
+    known = {*VARIABLES, *settings}
+    for name in sorted(os.environ):
+        if name.startswith("DENIABLE_") and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"; is {near[0]} meant?" if near else ""
+            raise SpecError(f"the environment has {name}, which is no setting of deniable{meant}")

@@ -12,7 +12,7 @@ import typer
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.load_survey import read_target
-from deniable.cli.options import new_app
+from deniable.cli.options import new_app, refuse_unknown_variables
 from deniable.cli.output import examples
 from deniable.collect.http import is_loopback
 from deniable.collect.sealing import CollectorKey
@@ -71,9 +71,10 @@ def serve(
     operator_port: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, max=65_535, help="A port on this machine for probes and metrics.", show_default="none"
+            metavar="N", min=0, max=65_535, help="A port for probes and metrics, without a token.", show_default="none"
         ),
     ] = None,
+    operator_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where that port is.")] = "127.0.0.1",
     most_waiting: Annotated[
         int, typer.Option(metavar="N", min=1, help="Sealed submissions on the disk; more are refused for the time.")
     ] = 5_000_000,
@@ -90,6 +91,7 @@ def serve(
     token of the collector, if it asks for one, is read from the environment variable DENIABLE_RELAY_TOKEN. The log
     goes to standard error, one JSON object per line.
     """
+    refuse_unknown_variables(())
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
     from deniable.collect.server.relay import RelaySettings
@@ -99,6 +101,8 @@ def serve(
         raise SpecError("the queue of a relay is a SQLite file: write sqlite:///name.db")
     if not is_loopback(host):
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
+    if operator_port is not None and not is_loopback(operator_host):
+        output.note("warning", "whoever reaches the operator's port can read when somebody answers: keep it private")
     found = []
     for path in surveys:
         survey = read_target(path)
@@ -109,6 +113,7 @@ def serve(
         store=store,
         host=host,
         port=port,
+        operator_host=operator_host,
         operator_port=operator_port,
         collector=collector,
         surveys=tuple(found),

@@ -21,7 +21,7 @@ import typer
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.load_survey import losses, read_target, refuse_expired, refuse_uncollected
-from deniable.cli.options import new_app, read_text
+from deniable.cli.options import new_app, read_text, refuse_unknown_variables
 from deniable.cli.output import examples, shown
 from deniable.cli.store import DEFAULT, StoreUrl, has_password, is_made, without_password
 from deniable.collect.http import is_loopback
@@ -31,6 +31,8 @@ from deniable.errors import SpecError
 from deniable.surveys import Survey
 
 app = new_app()
+
+PREFIX = "DENIABLE_SERVE_"
 
 Rate = Annotated[
     float | None,
@@ -94,7 +96,7 @@ def _shown(ctx: typer.Context) -> Iterator[str]:
 
 
 @app.command(
-    context_settings={"auto_envvar_prefix": "DENIABLE_SERVE"},
+    context_settings={"auto_envvar_prefix": PREFIX.rstrip("_")},
     epilog=examples(
         "deniable serve --store sqlite:///collect.db --publish survey.json",
         "deniable serve --store postgresql://user@host/collect --workers 2 --origin https://collect.example.org",
@@ -177,6 +179,7 @@ def serve(
 
     The log goes to standard error, one JSON object per line, and says nothing about respondents.
     """
+    refuse_unknown_variables(f"{PREFIX}{name.replace('-', '_').upper()}" for name in _settings(ctx))
     if print_config:
         output.write("".join(f"{line}\n" for line in _shown(ctx)))
         return

@@ -427,3 +427,12 @@ def test_several_epochs_are_estimated_as_the_service_does(url, tmp_path, survey,
                 errors[epochs] = own["rows"][0]["stderr"]
         several, one = errors.values()
         assert (several == pytest.approx(one)) is (note is SAME_NOISE)
+
+
+@pytest.mark.parametrize("command", [("serve", "--print-config"), ("relay", "serve", "none.json", "--collector", "x")])
+def test_misspelt_variables_are_refused_by_name(command, monkeypatch):
+    monkeypatch.setenv("DENIABLE_SERVE_RATES" if command[0] == "serve" else "DENIABLE_RELAY_TOKENS", "1")
+    done = CliRunner().invoke(app, list(command))
+    assert done.exit_code != 0
+    said = " ".join(f"{done.output} {done.exception}".split())
+    assert "DENIABLE_SERVE_RATE meant" in said or "DENIABLE_RELAY_TOKEN meant" in said
