@@ -34,6 +34,7 @@ COMMON: dict[str, Any] = {
     "purpose": "To plan capacity.",
     "opens": "2026-01-01T00:00:00Z",
     "epochs": {"days": 1},
+    "show_from": 1,
 }
 
 
