@@ -212,11 +212,13 @@ def test_the_legend_is_beside_the_bars() -> None:
     assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
 
 
-def test_without_support_counts_a_population_interval_is_walds() -> None:
+def test_without_support_counts_a_population_interval_is_nearly_walds_in_a_large_survey() -> None:
     protocol = HadamardResponse(ANSWERS, 2)
     estimate = protocol.estimate(protocol.tally(protocol.privatize(ANSWERS * 500, Simulation(2))))
-    reach = 1.959964 * estimate.stderr
-    assert np.allclose(np.diff(estimate.interval(), axis=1)[:, 0], 2 * reach, rtol=1e-5)
+    normal = 2 * 1.959964 * estimate.stderr
+    width = np.diff(estimate.interval(), axis=1)[:, 0]
+    assert (width > normal).all()
+    assert (width < 1.04 * normal).all()
 
 
 def test_a_difference_is_a_table() -> None:

@@ -193,6 +193,27 @@ def test_errors_are_those_of_the_gradient_and_of_the_curvature(draws: int) -> No
         assert np.diag(spread) == pytest.approx(np.diag(expected.noise), rel=5 * math.sqrt(2 / draws))
 
 
+def test_columns_that_say_nearly_the_same_get_a_ridge_with_errors_that_hold() -> None:
+    """Four columns with correlations of .9 at epsilon 2, of which mostly nothing was told before."""
+    n, names, held = 30_000, "abcd", []
+    made = Queries({name: Interval(0, 10) for name in names} | {"y": Interval(0, 24)}, 2, n, regress={"target": "y"})
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        own = math.sqrt(0.9) * random.standard_normal((n, 1)) + math.sqrt(0.1) * random.standard_normal((n, 4))
+        columns = np.clip(5 + 1.8 * own, 0, 10)
+        target = np.clip(8 + columns @ [0.5, -0.3, 0.2, 0.0] + random.standard_normal(n), 0, 24)
+        table = dict(zip(names, columns.T, strict=True)) | {"y": target}
+        found = made.estimate(made.tally(made.privatize(table, Simulation(seed))))
+        assert found.is_known
+        assert "ridge regression" in found.method
+        assert any("ridge regression" in note for note in found.notes)
+        truth = np.linalg.lstsq(np.column_stack([np.ones(n), columns]), target, rcond=None)[0]
+        ends = found.interval()
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        assert (np.abs(found.value[1:] - truth[1:]) < 2).all()
+    assert np.mean(held) >= 0.8
+
+
 def test_too_few_reports_say_so_and_none_are_no_error() -> None:
     made = asked("linear", 1)
     for found in (made.estimate(made.empty()), made.estimate(made.tally(made.privatize(of(made, crowd(50, 1)))))):

@@ -27,8 +27,8 @@ Question = Annotated[
     ),
 ]
 _OF_A_MODEL = (
-    "Intervals of a model tell how much the noise moves it, and not how wrong it is: on the census table of the "
-    "documentation 72 to 90 of 100 intervals at 95 % held."
+    "Intervals of a model are those of the tables that were asked for: they hold whatever the model assumes. Where no "
+    "table has all the columns, they reach from 0 to the share of the rarest part that was asked for."
 )
 _HEADS = ["columns", "reports", "p-value", "strength", "correlation", "stderr", "nats", "stderr"]
 

@@ -50,6 +50,7 @@ from deniable.protocols.tally import Tally
 from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits
 from deniable.results import TOO_FEW, Estimate, Floats, Mean, Result, Strata, quantile
+from deniable.results.bounds import Numbers, Ratios
 from deniable.results.several import ALL, LEAST
 
 MOST_COMBINATIONS = 2048
@@ -291,11 +292,14 @@ class PrivateStrata(Through):
         spread = partial(self._spread_of_sums, rows, self.answers)
         sizes = Estimate(self.stratum_names, n, n * shares.sum(axis=1), n * np.diagonal(spread(truth.sum(axis=1))),
                          self.name, law=spread) if n else Estimate.nothing(self.stratum_names, self.name)  # fmt: skip
+        if n:
+            sizes = replace(sizes, bounds=self._supported(sizes, self.answers))
         each: dict[str, Result] = {self.sizes_name: sizes}
         for place, name in enumerate(self.stratum_names):
             size, error = (float(sizes.frequencies[place]), float(sizes.stderr[place])) if n else (0.0, 0.0)
             heard = n > 0 and size > least * error and n * size >= (LEAST if least else 1)
-            part = self._part(shares[place], truth, place, n if heard else 0)
+            cut = max(least * error, LEAST / n) if least and n else -math.inf
+            part = self._part(shares[place], truth, place, n if heard else 0, cut)
             each[name] = part if heard or not n else replace(part, said=(TOO_FEW,))
         scores = self._points if self.positions else None
         whole = self._part(shares.sum(axis=0), truth, None, n)
@@ -322,21 +326,55 @@ class PrivateStrata(Through):
                 found.append(self._read(rest, known, least))
         return found
 
-    def _part(self, row: Floats, truth: Floats, place: int | None, n: int) -> Result:
-        """The figures of one stratum, or of everybody, from the shares of its cells; nothing without people."""
+    def _supported(self, found: Estimate, cells: int) -> Numbers:
+        """Of shares that are sums over so many cells each, of which a report mostly supports one at most."""
+        p, q = float(self.law.p), float(self.law.q)
+        return Numbers.between(-cells * q / (p - q), (1 - cells * q) / (p - q), found.frequencies, found.n)
+
+    def _ratios(self, parts: Floats, scores: Floats, place: int, truth: Floats, n: int, cut: float) -> Ratios:
+        """Of weighted sums of a stratum's cells over its size: `scores` between 0 and 1, one row per figure."""
+        size, whole = float(parts[-1]), np.zeros((len(scores) + 1, *truth.shape))
+        whole[:-1, place], whole[-1, place] = scores, 1.0
+        noise = _covariance(self.law, whole.reshape(len(whole), -1), truth.ravel()) / n
+        held = min(1.0, max(0.0, size))
+        row = _distribution(truth[place])
+        means = scores @ row
+        spread = scores**2 @ row - means**2 if self.positions else None
+
+        def drawn(ratios: Floats) -> Floats:
+            # Of a share its own variance; of a mean that of the numbers of the stratum.
+            if spread is None:
+                return held * np.clip(ratios * (1 - ratios), 0.0, None) / n
+            return np.full(ratios.shape, held * float(spread[0]) / n)
+
+        variances = np.diagonal(noise)[:-1], noise[:-1, -1], float(noise[-1, -1])
+        ends = self._number._ends if self.positions else (0.0, 1.0)
+        return Ratios(parts[:-1], size, variances, drawn, held * (1 - held) / n, np.zeros(len(scores)), cut, ends)
+
+    def _part(self, row: Floats, truth: Floats, place: int | None, n: int, cut: float = -math.inf) -> Result:
+        """The figures of one stratum, or of everybody, from the shares of its cells; nothing without people.
+
+        A stratum is shown because its size is above `cut`.
+        """
         size = float(row.sum()) if place is not None else 1.0
         people = round(n * size)
         if self.positions:
-            return self._mean(row / size if n else row, truth, place, people)
+            return self._mean(row / size if n else row, truth, place, people, n, cut, size)
         labels = self.domain.columns[-1][1].labels  # type: ignore[attr-defined]
         if not n:
             return Estimate.nothing(labels, self.name)
         shares = row / size
         law = partial(self._within, truth, place)
         noise = people * np.diagonal(law(_distribution(shares)))
-        return Estimate(labels, people, people * shares, noise, self.name, self._method(place), law=law)
+        found = Estimate(labels, people, people * shares, noise, self.name, self._method(place), law=law)
+        if place is None:
+            return replace(found, bounds=self._supported(found, len(truth)))
+        bounds = self._ratios(np.append(row, size), np.eye(self.answers), place, truth, n, cut)
+        return replace(found, bounds=replace(bounds, errors=found.errors()))
 
-    def _mean(self, shares: Floats, truth: Floats, place: int | None, people: int) -> Mean:
+    def _mean(
+        self, shares: Floats, truth: Floats, place: int | None, people: int, n: int, cut: float, size: float
+    ) -> Mean:
         ends, unit = self._number._ends, self._number.unit
         if not people:
             return Mean.nothing(ends, self.name, unit)
@@ -346,7 +384,12 @@ class PrivateStrata(Through):
         drawn = float(np.clip(points**2 @ shares - value**2, 0.0, (ends[1] - ends[0]) ** 2 / 4))
         rounding = min(drawn, (points[1] - points[0]) ** 2 / 4)
         stderr, noise = math.sqrt((spread + drawn) / people), math.sqrt((spread + rounding) / people)
-        return Mean(value, people, stderr, noise, ends, self.name, self._method(place), unit)
+        found = Mean(value, people, stderr, noise, ends, self.name, self._method(place), unit)
+        if place is None:
+            return found
+        scores = (points - ends[0]) / (ends[1] - ends[0])
+        bounds = self._ratios(size * np.array([scores @ shares, 1.0]), scores[None, :], place, truth, n, cut)
+        return replace(found, bounds=replace(bounds, errors=np.array([stderr])))
 
     def _method(self, place: int | None) -> str:
         return "unbiased" if place is None else "ratio"

@@ -41,6 +41,7 @@ from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Floats, Weights
+from deniable.results.bounds import Numbers
 from deniable.results.significance import too_few, too_many
 from deniable.specs import keys
 
@@ -388,7 +389,9 @@ class Table(ShareProtocol):
         # Of the contributions, sum of squares less squares of what they estimate; at least what the law adds anyway.
         noise = np.maximum(observed @ self._inverse**2 - counts, n * self._spread.min(axis=0))
         weights = Weights(self._inverse.min(axis=0), self._inverse.max(axis=0))
-        return Estimate(labels, n, counts, noise, self.name, law=self._covariance, weights=weights)
+        linear = Estimate(labels, n, counts, noise, self.name, law=self._covariance, weights=weights)
+        seen = np.broadcast_to(observed, self._inverse.T.shape)
+        return replace(linear, bounds=Numbers(self._inverse.T, seen, linear.errors()))
 
     def noise_covariance(self, shares: Floats) -> Floats | None:
         return None if self._inverse is None else self._covariance(shares)

@@ -37,6 +37,11 @@ ROWS_SHOWN = 20
 RESPONDENTS = "among those who answered"
 """Said wherever figures leave out sampling error."""
 
+FEW = 10_000
+"""With more reports no interval is the whole range, and nobody looks for one that is."""
+NONE = "none"
+"""What stands in place of an interval that would be the whole range."""
+
 NOTHING = "there are no reports yet: nothing is known"
 TOO_FEW = "too few people to tell anything"
 """Of a part that is read from reports about several: there are some, and it cannot be told how many are about it."""
@@ -100,6 +105,12 @@ class Rows:
     def ends(self) -> Floats:
         """The intervals, one row of two ends each."""
         return np.stack([self.low, self.high], axis=1)
+
+    def whole(self, limits: tuple[float, float] | None) -> NDArray[np.bool_]:
+        """Which intervals are the whole range of a figure, and so say nothing."""
+        if limits is None:
+            return np.zeros(len(self), dtype=np.bool_)
+        return np.asarray((self.low <= limits[0]) & (self.high >= limits[1]))
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -252,10 +263,25 @@ class Result(ABC):
     def notes(self) -> list[str]:
         """What to say beside the figures, in sentences."""
         misfit = self.misfit
-        said = [*self.said, *([misfit.message] if misfit is not None and misfit.message else [])]
+        said = [*self.said, *([misfit.message] if misfit is not None and misfit.message else []), *self._wide()]
         if self.fakes:
             said.append(self.robust_note)
         return said if self.n or any(TOO_FEW in one for one in said) else [NOTHING, *said]
+
+    def _limits(self) -> tuple[float, float] | None:
+        """Between which ends all figures lie, whatever the reports say; None where there are none."""
+        return None
+
+    def _wide(self) -> list[str]:
+        """Why there is no interval, where it would be the whole range."""
+        if self._limits() is None or not 0 < self.n <= FEW:
+            return []
+        rows = self.table()
+        whole = rows.whole(self._limits())
+        if not whole.any():
+            return []
+        which = "there is no interval" if whole.all() else f"{int(whole.sum())} of {len(rows)} figures have no interval"
+        return [f"{which}: with {self.n:,} reports it would be the whole range"]
 
     @property
     def robust_note(self) -> str:
@@ -449,11 +475,11 @@ class Result(ABC):
         """Heads and cells of the table for people; a kind may choose other digits."""
         unit = f", {rows.unit}" if rows.unit else ""
         head = ["answer", self.heading + unit, "stderr", rows.interval_name]
-        body, names = [], rows.names
+        body, names, whole = [], rows.names, rows.whole(self._limits() if self.n else None)
         for i in rows.order(most):
             digits = decimals(rows.stderr[i])
             error = "unknown" if math.isinf(rows.stderr[i]) else number(rows.stderr[i], digits)
-            span = f"{number(rows.low[i], digits)} .. {number(rows.high[i], digits)}"
+            span = NONE if whole[i] else f"{number(rows.low[i], digits)} .. {number(rows.high[i], digits)}"
             own = f" {rows.units[i]}" if rows.units and rows.units[i] else ""
             body.append([names[i], number(rows.value[i], digits), error, span + own])
         return head, body

@@ -4,15 +4,15 @@ Crosstab   the shares of the combinations of some columns, with the exact covari
            over columns are crosstabs again, with their own exact errors
 Joint      the crosstabs of one record: `table(*names)` from every group that was asked for all of these columns,
            weighted by inverse variance; `model(method)` for the others, which assumes something and says what
-Model      one distribution of whole records. Errors of its tables by a parametric bootstrap: tables are drawn anew
-           around the model with the covariance of the reports, and the model is fitted to each. What the model assumes
-           wrongly is not in them
+Model      one distribution of whole records. Standard errors of its tables by a parametric bootstrap: tables are drawn
+           anew around the model with the covariance of the reports, and the model is fitted to each. What the model
+           assumes wrongly is not in them; intervals are those of the tables that were asked for, and so hold anyway
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +26,7 @@ from deniable._extras import require
 from deniable._plain import escaped
 from deniable.errors import LabelError, MismatchError, NumberError
 from deniable.results.base import INK, Floats, Rows, Span, Weights, quantile
+from deniable.results.bounds import Numbers
 from deniable.results.distribution import Figure
 from deniable.results.models import (
     METHODS,
@@ -129,7 +130,8 @@ class Crosstab(Estimate):
             many, gap = len(self.labels) // counts.size, raw.support.p - raw.support.q
             together = many if raw.support.size is None else min(many, raw.support.size)
             ends = (-many * raw.support.q / gap, (together - many * raw.support.q) / gap)
-            how |= {"weights": Weights(*ends), "fakes": self.fakes}
+            bounds = Numbers.between(*ends, counts / self.n, heard * self.n if heard else self.n)
+            how |= {"weights": Weights(*ends), "fakes": self.fakes, "bounds": bounds}
         return Crosstab(combined(axes), self.n, counts, total, self.protocol, **how)
 
     def _turned(self, cells: NDArray[np.intp], axes: tuple[tuple[str, tuple[str, ...]], ...]) -> Crosstab:
@@ -152,6 +154,7 @@ class Crosstab(Estimate):
             noise=self.noise[cells],
             people=self.people[cells] if isinstance(self.people, np.ndarray) else self.people,
             support=support,
+            bounds=self.bounds and self.bounds.of(cells),
             law=None if law is None else turned_law,
             raw=raw._turned(cells, axes) if isinstance(raw, Crosstab) else None,
         )
@@ -377,16 +380,11 @@ class Joint(Several):
         for name in names:
             if name not in self.axes:
                 raise LabelError(f"there is no column {name!r}; there are {', '.join(self.axes)}")
-        found = [one.over(*names) for one in self.crosstabs.values() if set(names) <= set(one.names)]
-        if not found:
+        found = _asked(self.crosstabs.values(), names)
+        if found is None:
             together = BETWEEN.join(names)
             raise LabelError(f"no group was asked for {together} together: model() has them, under assumptions")
-        heard = [one for one in found if one.n] or found[:1]
-        if len(heard) == 1:
-            return heard[0]
-        both = combine(*heard)
-        known = {name: getattr(both, name) for name in ("labels", "n", "counts", "noise", "protocol", "people")}
-        return Crosstab(**known, method="combined", axes=heard[0].axes)
+        return found
 
     def model(self, method: str = "blend", classes: int | None = None, draws: int = 30) -> Model:
         """One distribution of whole records behind all tables, by one of the methods of `deniable.results.models`.
@@ -434,7 +432,69 @@ class Joint(Several):
         return f"<Joint: {len(self.parts)} tables of {', '.join(self.axes)} from {self.n} reports, {self.protocol}>"
 
 
+def _asked(tables: Iterable[Crosstab], names: Sequence[str]) -> Crosstab | None:
+    """The unbiased shares of the combinations of some columns, from all tables that have them; None where none has."""
+    found = [one.over(*names) for one in tables if set(names) <= set(one.names)]
+    heard = [one for one in found if one.n] or found[:1]
+    if len(heard) < 2:
+        return heard[0] if heard else None
+    both = combine(*heard)
+    known = ("labels", "n", "counts", "noise", "protocol", "people", "bounds")
+    return Crosstab(**{name: getattr(both, name) for name in known}, method="combined", axes=heard[0].axes)
+
+
 # -- models --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Intervals of a model's cells that hold whatever the model assumes.
+
+    Columns that were asked together have the intervals of their unbiased table. A combination of others is at most as
+    common as each of its parts that was asked, and at least nothing is known of it. Shares among people with an answer
+    are ratios of two such intervals.
+    """
+
+    tables: tuple[Crosstab, ...]
+    axes: tuple[tuple[str, tuple[str, ...]], ...]
+    first: int
+    """How many of the columns are not given."""
+    value: Floats
+    places: NDArray[np.intp] | None = None
+    """The cells in their order, where these are not all."""
+
+    def of(self, places: Any) -> _Asked:
+        return replace(self, places=(np.arange(self.value.size) if self.places is None else self.places)[places])
+
+    def interval(self, level: float, errors: Any) -> Floats:
+        names = [name for name, _ in self.axes]
+        if self.first == len(names):
+            ends = self._ends(names, level)
+        else:
+            level = (1 + level) / 2
+            (low, high), (least, most) = self._ends(names, level).T, self._ends(names[self.first :], level).T
+            times = high.size // most.size
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high = low / np.tile(most, times), high / np.tile(least, times)
+            ends = np.stack([np.nan_to_num(low), np.where(np.isnan(high), 1.0, high)], axis=1)
+        low, high = np.clip(ends, 0.0, 1.0).T
+        found: Floats = np.stack([np.minimum(low, self.value), np.maximum(high, self.value)], axis=1)
+        return found if self.places is None else found[self.places]
+
+    def _ends(self, names: Sequence[str], level: float) -> Floats:
+        whole = _asked(self.tables, names)
+        if whole is not None:
+            return np.clip(whole.interval(level), 0.0, 1.0)
+        sizes = {name: len(labels) for name, labels in self.axes}
+        shared = {tuple(name for name in names if name in one.names) for one in self.tables}
+        largest = [one for one in shared if one and not any(set(one) < set(other) for other in shared)]
+        high = np.ones([sizes[name] for name in names])
+        for one in largest:
+            part = _asked(self.tables, one)
+            assert part is not None
+            own = part.interval(max(0.0, 1 - 2 * (1 - level) / len(largest)))[:, 1]
+            high = np.minimum(high, own.reshape([sizes[name] if name in one else 1 for name in names]))
+        return np.stack([np.zeros(high.size), high.reshape(-1)], axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -475,8 +535,9 @@ class Model:
     def table(self, *names: str, given: Sequence[str] = ()) -> Crosstab:
         """The shares of the combinations of some columns, or those among the people with each answer of `given`.
 
-        Errors and intervals come from the bootstrap: they tell how much the noise moves the model, and not how much
-        the model itself is wrong. `said` tells what was assumed.
+        Standard errors come from the bootstrap: they tell how much the noise moves the model, and not how much the
+        model itself is wrong. Intervals hold whatever the model assumes: they are those of the tables that were asked
+        for. `said` tells what was assumed.
         """
         view = self._view([*names, *given])
         value = given_last(self.core.marginal(view), len(names))
@@ -497,6 +558,7 @@ class Model:
             bounded=True,
             axes=axes,
             said=said,
+            bounds=_Asked(self.tables, axes, len(names), value.reshape(-1)) if self.n else None,
         )
 
     @cached_property

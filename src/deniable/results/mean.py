@@ -3,7 +3,8 @@
 Estimate   unbiased for the mean of the respondents' clipped numbers; it may fall outside the interval by its noise
 Error      stderr: the spread of the reports' contributions divided by sqrt(n), noise and sampling error together;
            `population=False` leaves the sampling error out, as far as it is known: then the worst case of the noise
-Interval   normal, not cut: an estimate beyond an end says how much noise there is
+Interval   from how often each report came, without assuming a normal law: `bounds`; it is not cut, because an estimate
+           beyond an end says how much noise there is. Normal where the reports are not known one by one
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from deniable._extras import require
 from deniable.errors import NumberError
 from deniable.results.base import INK, NOTHING, SEEN, Floats, Result, Rows, quantile
+from deniable.results.bounds import Bounds
 from deniable.results.significance import Measured
 
 
@@ -46,6 +48,8 @@ class Mean(Result):
     unit: str = ""
     figure: str = "mean"
     """What the value is: the mean, or another figure that is estimated like one, such as a variance."""
+    bounds: Bounds | None = None
+    """What gives the interval, where that is not a normal law."""
     is_within: bool = False
     """Whether intervals stay between the ends, as those of a standard deviation do, which is not unbiased anyway."""
 
@@ -53,6 +57,9 @@ class Mean(Result):
     def nothing(cls, ends: tuple[float, float], protocol: str, unit: str = "") -> Mean:
         """What is known before the first report."""
         return cls(math.nan, 0, math.nan, math.nan, ends, protocol, unit=unit)
+
+    def _limits(self) -> tuple[float, float]:
+        return self.ends
 
     def error(self, population: bool = True) -> float:
         return self.stderr if population else self.noise
@@ -63,7 +70,10 @@ class Mean(Result):
         if not self.n or self.fakes >= self.n:
             return self.ends
         value = np.array([self.value])
-        ((low, high),) = self._widened(np.stack([value - reach, value + reach], axis=1), value)
+        ends = np.stack([value - reach, value + reach], axis=1)
+        if self.bounds is not None:
+            ends = self.bounds.interval(level, self.error(population))
+        ((low, high),) = self._widened(ends, value)
         if self.is_within:
             low, high = np.clip([low, high], *self.ends)
         return float(low), float(high)

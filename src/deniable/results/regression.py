@@ -17,8 +17,13 @@ Remainder  the curvature of a logistic regression changes on the way from at_r t
            this bound adds b^2 / 3 M^-1 to the covariance. Of the discriminant, b is half of its distance from one step
            of Newton's method, which it corrects. That is no bound, as nobody was asked there: of 300 simulated
            populations, with correlated, skewed, rare and curved columns, 95 percent were within it
-Unknown    where the smallest eigenvalue of the curvature is less than 3 times its own standard error, nothing is
-           estimated, and a note says so
+Ridge      where the smallest eigenvalue of the curvature is less than 3 times its own standard error, as with columns
+           that say nearly the same, l is added to the diagonal, but for the constant, so that it gets there (ridge
+           regression), and the method says so. That moves coefficients by l (M + l)^-1 (theta - at), which no report
+           tells. Assumed is that no coefficient is more than twice as large as the largest one found, L: anywhere
+           between -L and L with equal chances, this adds l^2 L^2 / 3 (M + l)^-2 to the covariance
+Unknown    where ridge regression may move all coefficients by as much as the largest one found, nothing is estimated,
+           and a note says so
 Forged     up to m reports may be forged: each figure of gradient and curvature by itself is put where the honest ones
            may have it, the largest and the smallest, and the equations are solved again. The hull of all these
            intervals holds if one figure has all the forged reports; to the first order of m / n, as the step is linear
@@ -46,6 +51,9 @@ from deniable.results.significance import Measured
 _SURE = 3.0
 """How many times its own standard error the smallest eigenvalue of the curvature must be."""
 
+
+_GROWTH, _TRIES = 1.25, 60
+"""By how much a ridge grows until it is enough."""
 
 _SEEN = 0.4
 """From this share of the standard error on, a note says what is not yet converged."""
@@ -135,17 +143,27 @@ class Solved(NamedTuple):
     value: Floats
     noise: Floats
     remainder: Floats
+    ridge: float = 0.0
+    """What was added to the curvature."""
 
 
 @one_thread
 def solved(batches: Sequence[Batch], link: str) -> Solved | None:
-    """Coefficients with their errors; None where the noise could make the curvature singular."""
+    """Coefficients with their errors, by ridge regression where the noise could make the curvature singular.
+
+    None where nothing is known even then.
+    """
     known = [one for one in batches if np.isfinite(one.variances).all() and (one.variances > 0).all()]
-    if link == "linear":
-        return _newton(known, link)
     start, later = ([one for one in known if bool(one.at.any()) == moved] for moved in (False, True))
-    found = [one for one in (_start(start), _newton(later, link)) if one is not None]
-    return min(found, key=lambda one: float(np.trace(one.noise + one.remainder)), default=None)
+    for ridge in (False, True):
+        if link == "linear":
+            each = [_newton(_Pool.of(known, ridge), link)]
+        else:
+            each = [_start(_Pool.of(start, ridge)), _newton(_Pool.of(later, ridge), link)]
+        found = [one for one in each if one is not None]
+        if found:
+            return min(found, key=lambda one: float(np.trace(one.noise + one.remainder)))
+    return None
 
 
 class _Pool(NamedTuple):
@@ -155,9 +173,12 @@ class _Pool(NamedTuple):
     weights: Floats
     parts: Floats
     curvature: Floats
+    """With the ridge."""
+    ridge: float = 0.0
 
     @classmethod
-    def of(cls, batches: Sequence[Batch]) -> _Pool | None:
+    def of(cls, batches: Sequence[Batch], ridge: bool) -> _Pool | None:
+        """None where noise could make the curvature singular, unless a ridge may be added."""
         if not batches:
             return None
         weights = _shares([float(one.variances.mean()) for one in batches])
@@ -166,7 +187,33 @@ class _Pool(NamedTuple):
         least, directions = np.linalg.eigh(found.curvature)
         weakest = directions[:, 0]
         noise = sum(variance * float(weakest @ pattern @ weakest) ** 2 for variance, pattern in found.entries())
-        return found if float(least[0]) > _SURE * math.sqrt(noise) else None
+        missing = _SURE * math.sqrt(noise) - float(least[0])
+        if missing < 0:
+            return found
+        slopes = np.diag([0.0, *np.ones(len(least) - 1)])
+        for times in _GROWTH ** np.arange(_TRIES) if ridge else ():
+            curvature = np.asarray(found.curvature + float(times) * missing * slopes, dtype=np.float64)
+            if float(np.linalg.eigvalsh(curvature)[0]) > _SURE * math.sqrt(noise):
+                return found._replace(curvature=curvature, ridge=float(times * missing))._if_known()
+        return None
+
+    def _if_known(self) -> _Pool | None:
+        """Itself, unless the ridge alone may move every slope by as much as the largest one found."""
+        largest, moved = float(np.abs(self.step[1:]).max()), np.sqrt(np.diagonal(self.pulled)[1:])
+        return self if (moved < largest).any() else None
+
+    @property
+    def step(self) -> Floats:
+        return np.asarray(np.linalg.solve(self.curvature, self.gradient), dtype=np.float64)
+
+    @property
+    def pulled(self) -> Floats:
+        """What the ridge adds to the covariance, if no slope is more than twice as large as the largest one found."""
+        slopes = np.diag([0.0, *np.ones(len(self.curvature) - 1)])
+        largest = 2 * float(np.abs(self.step[1:]).max(initial=0.0)) if self.ridge else 0.0
+        moves = self.ridge * largest * np.linalg.solve(self.curvature, slopes)
+        found: Floats = moves @ moves.T / 3
+        return found
 
     @property
     def gradient(self) -> Floats:
@@ -192,27 +239,24 @@ class _Pool(NamedTuple):
                 yield float(part) ** 2 * entry.variance, _pattern(entry, self.curvature.shape[0])
 
 
-def _newton(batches: Sequence[Batch], link: str) -> Solved | None:
-    pool = _Pool.of(batches)
+def _newton(pool: _Pool | None, link: str) -> Solved | None:
     if pool is None:
         return None
-    inverse = np.linalg.inv(pool.curvature)
-    step = inverse @ pool.gradient
+    inverse, step = np.linalg.inv(pool.curvature), pool.step
     spread = np.diag(pool.variances)
     for variance, pattern in pool.entries():
         spread += variance * np.outer(pattern @ step, pattern @ step)
     value, noise = pool.at + step, inverse @ spread @ inverse.T
     if link == "linear":
-        return Solved(value, noise, np.zeros_like(noise))
-    away = np.array([value - one.at for one in batches])
+        return Solved(value, noise, pool.pulled, pool.ridge)
+    away = np.array([value - one.at for one in pool.batches])
     turned = np.einsum("r,ri,rj->ij", pool.weights, away / 2 - pool.parts @ away, away)
     product = (turned + turned.T) / 2 @ pool.curvature
     bound = (2 * np.trace(product @ product) + np.trace(product) ** 2) / pool.curvature[0, 0]
-    return Solved(value, noise, bound / 3 * inverse)
+    return Solved(value, noise, bound / 3 * inverse + pool.pulled, pool.ridge)
 
 
-def _start(batches: Sequence[Batch]) -> Solved | None:
-    pool = _Pool.of(batches)
+def _start(pool: _Pool | None) -> Solved | None:
     if pool is None:
         return None
 
@@ -232,7 +276,7 @@ def _start(batches: Sequence[Batch]) -> Solved | None:
         ends = [read(gradient + h * first, curvature + h * second)[1] for h in (-error / 2, error / 2)]
         noise += np.outer(ends[1] - ends[0], ends[1] - ends[0])
     bound = (value - step) @ curvature @ (value - step) / 4
-    return Solved(value, noise, bound / 3 * np.linalg.inv(curvature))
+    return Solved(value, noise, bound / 3 * np.linalg.inv(curvature) + pool.pulled, pool.ridge)
 
 
 def discriminant(
@@ -309,6 +353,8 @@ class Regression(Result):
             said = (TOO_FEW,) if n else ()
             empty = np.full(size, math.nan), np.full((size, size), math.nan)
             return cls(**head, value=empty[0], covariance=empty[1], said=said)  # type: ignore[arg-type]
+        if found.ridge:
+            head |= {"method": f"ridge regression, {how}", "said": (RIDGE,)}
         left = scale.matrix @ found.remainder @ scale.matrix.T
 
         def honest(fakes: int) -> list[Regression]:
@@ -400,7 +446,7 @@ class Regression(Result):
     @property
     def _not_yet(self) -> list[str]:
         """How much of the errors is not noise, where it makes intervals a tenth wider."""
-        if self.unconverged is None or not self.is_known:
+        if self.unconverged is None or not self.is_known or RIDGE in self.said:
             return []
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = self.unconverged / self.stderr
@@ -426,4 +472,9 @@ class Regression(Result):
         return f"<Regression of {self.target}: {words}, from {self.n} reports>"
 
 
+RIDGE = (
+    "the reports do not tell some columns apart: by ridge regression their coefficients are pulled towards those that "
+    "the question was asked at, and the errors have what that may have moved them by, if none is more than twice as "
+    "large as the largest one here"
+)
 TOO_FEW = "too few reports: the noise hides how the columns hang together, so that no coefficient is known"

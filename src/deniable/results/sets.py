@@ -5,8 +5,9 @@ Cut        where sets may be larger than what a device reports, a share is of th
            is drawn with a part of its probability, and nobody knows how large the large sets are. Every form of the
            table says so: as the unit of its rows, and in its method
 Top        the k items with the largest estimates were chosen because they are large, so their intervals allow for it:
-           given that an estimate lies above that of the best item left out, it is a normal number cut off there, and
-           the interval holds the shares under which it would not be extreme. So on average 95 of 100 of the chosen
+           given that a count lies above that of the best item left out, it is a binomial number cut off there (where
+           errors are known alone, a normal one), and the interval holds the shares under which it would not be
+           extreme. So on average 95 of 100 of the chosen
            items have their share in their interval; of an item that was just chosen it reaches far down
 Sizes      how many people have no item, one, two, ...; the last size has all larger ones
 Together   sets of items that were scored in another group of the respondents, so that choosing candidates by the shares
@@ -28,6 +29,7 @@ from deniable._extras import require
 from deniable.errors import LabelError, MismatchError, NumberError
 from deniable.labels import Label, shown, text
 from deniable.results.base import Floats, Result, Rows, quantile
+from deniable.results.bounds import Numbers, cut_ends
 from deniable.results.shares import Estimate
 
 
@@ -138,6 +140,7 @@ class TopShares(Estimate):
         known = raw.weights or (None if raw.support is None else raw.support.weights)
         unit = raw.table().unit
         more: dict[str, Any] = {"weights": known and known.of(chosen), "fakes": raw.fakes, "unit": unit}
+        more |= {"bounds": raw.bounds and raw.bounds.of(chosen)}
         head = labels, raw.n, raw.counts[chosen], raw.noise[chosen], raw.protocol, f"{k} largest"
         return cls(*head, people=people, cut=cut, **more)
 
@@ -149,34 +152,13 @@ class TopShares(Estimate):
             return super().interval(level, simultaneous, population)
         wrong = (1 - level) / (len(self.labels) if simultaneous else 1)
         errors = self.errors(population)
-        ends = [_cut_ends(x, s, self.cut, wrong) for x, s in zip(self.frequencies, errors, strict=True)]
-        found: Floats = np.clip(self._widened(np.array(ends).reshape(-1, 2), self.frequencies), 0.0, 1.0)
+        if population and isinstance(self.bounds, Numbers) and self.bounds.values.shape[-1] == 2:
+            ends = self.bounds.above(self.cut, 1 - wrong, errors)
+        else:
+            each = [cut_ends(x, s, self.cut, wrong) for x, s in zip(self.frequencies, errors, strict=True)]
+            ends = np.array(each).reshape(-1, 2)
+        found: Floats = np.clip(self._widened(ends, self.frequencies), 0.0, 1.0)
         return found
-
-
-_FAR = 40
-"""Standard errors, beyond which an end of an interval is not looked for."""
-
-
-def _cut_ends(value: float, error: float, cut: float, wrong: float) -> tuple[float, float]:
-    """The means of normal numbers above `cut` for which `value` is in neither tail of wrong / 2."""
-    from scipy.optimize import brentq
-    from scipy.special import log_ndtr
-
-    if not error > 0:
-        return value, value
-
-    def excess(mean: float, tail: float) -> float:
-        # log P(X >= value | X >= cut), which grows with the mean.
-        above = log_ndtr((mean - value) / error) - log_ndtr((mean - cut) / error)
-        return float(above) - math.log(tail)
-
-    least, most = value - _FAR * error, value + _FAR * error
-    ends = []
-    for tail in (wrong / 2, 1 - wrong / 2):
-        outside = excess(least, tail) > 0  # so near the cut that the end lies farther down than matters
-        ends.append(least if outside else float(brentq(excess, least, most, args=(tail,))))
-    return ends[0], ends[1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,6 +209,7 @@ class TogetherShares(Estimate):
             counts=self.counts[places],
             noise=self.noise[places],
             weights=self.weights and self.weights.of(places),
+            bounds=self.bounds and self.bounds.of(places),
             lift=None if self.lift is None else self.lift[places],
             lift_stderr=None if self.lift_stderr is None else self.lift_stderr[places],
             guess=None if self.guess is None else self.guess[places],

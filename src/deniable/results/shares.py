@@ -3,7 +3,8 @@
 population  the default everywhere: errors are about all whom the respondents were drawn from, so they are the noise of
             the protocol and the error of having asked these people and not others. `population=False` leaves the
             second out: then the figures are about those who answered, and say so wherever they are printed
-interval    Clopper-Pearson on the support counts, where the protocol is pure; Wald elsewhere and with population=False.
+interval    Clopper-Pearson on the support counts, where the protocol is pure; from how often each number came, where a
+            share is a mean of a few numbers (`bounds`); Wald elsewhere and with population=False.
             Consistent and maximum-likelihood estimates keep the intervals of the unbiased one, cut to [0, 1]
 repeated    the same if one person stands in several reports, as over several epochs of a survey
 combine     estimates of the same shares from different people or protocols, weighted by inverse variance
@@ -34,7 +35,8 @@ from numpy.typing import NDArray
 
 from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
 from deniable.labels import Label, label_spec, shown
-from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, Weights, number, quantile
+from deniable.results.base import NONE, ROWS_SHOWN, Floats, Result, Rows, Weights, number, quantile
+from deniable.results.bounds import Numbers, TableBounds
 from deniable.results.significance import Measured, contrasts
 
 MOST_TOGETHER = 2048
@@ -84,6 +86,19 @@ class Support:
             shares = np.stack([low[:, 0], high[:, 1]], axis=1)
         found: Floats = (shares - self.q) / (self.p - self.q)
         return found
+
+    def drawn(self, shares: Floats, surveys: int, random: np.random.Generator) -> Floats:
+        """Estimated shares of so many surveys of n people, where the population has these shares.
+
+        Exact for reports that support one answer each, and for supports that do not depend on each other.
+        """
+        known = np.clip(shares, 0.0, None) / np.clip(shares, 0.0, None).sum()
+        if self.size == 1:
+            seen = random.multinomial(self.n, self.q + (self.p - self.q) * known, surveys)
+        else:
+            people = random.multinomial(self.n, known, surveys)
+            seen = random.binomial(people, self.p) + random.binomial(self.n - people, self.q)
+        return np.asarray((seen / self.n - self.q) / (self.p - self.q))
 
     @property
     def weights(self) -> Weights:
@@ -170,6 +185,8 @@ class Estimate(Result):
     """Whether the method gives a distribution, so that intervals are cut to [0, 1]."""
     law: Callable[[Floats], Floats] | None = None
     """The covariance that one report adds to the counts where people have these shares; None where it is not known."""
+    bounds: TableBounds | None = None
+    """What gives the intervals about the population, where that is neither `support` nor a normal law."""
     growth: tuple[float, float] = (1.0, 1.0)
     """By how much noise and sampling error are larger, in variance, than those of n different people."""
 
@@ -221,7 +238,10 @@ class Estimate(Result):
         if population and self.support is not None:
             return self.support.interval(1 - (1 - level) / (len(self.labels) if simultaneous else 1), self.fakes)
         errors = reach * self.errors(population)
-        ends = self._widened(np.stack([self.frequencies - errors, self.frequencies + errors], axis=1), self.frequencies)
+        ends = np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
+        if population and self.bounds is not None:
+            ends = self.bounds.interval(1 - (1 - level) / (len(self.labels) if simultaneous else 1), self.errors())
+        ends = self._widened(ends, self.frequencies)
         return np.clip(ends, 0.0, 1.0) if self.bounded else ends
 
     def _widened(self, ends: Floats, value: Floats) -> Floats:
@@ -299,7 +319,8 @@ class Estimate(Result):
             total: Floats = (noise * law(known) + drawn * (np.diag(known) - np.outer(known, known))) / self.n
             return total
 
-        return Measured(self.labels, self.frequencies, spread, self.n, contrasts(len(self.labels)))
+        drawn = None if self.support is None or self.growth != (1.0, 1.0) else self.support.drawn
+        return Measured(self.labels, self.frequencies, spread, self.n, contrasts(len(self.labels)), drawn)
 
     def as_given(self, given: Any) -> Floats:
         if isinstance(given, Mapping):
@@ -352,13 +373,17 @@ class Estimate(Result):
             {"count": self.counts},
         )
 
+    def _limits(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
     def cells(self, rows: Rows, most: int = ROWS_SHOWN) -> tuple[list[str], list[list[str]]]:
+        whole = rows.whole(self._limits() if self.n else None)
         body = [
             [
                 shown(rows.labels[i]),
                 f"{self.counts[i]:,.1f}",
                 number(rows.value[i], 4),
-                f"{rows.low[i]:.4f} .. {rows.high[i]:.4f}",
+                NONE if whole[i] else f"{rows.low[i]:.4f} .. {rows.high[i]:.4f}",
             ]
             for i in rows.order(most)
         ]
@@ -391,7 +416,15 @@ def combine(*estimates: Estimate) -> Estimate:
     people = n * np.sum([w**2 * one for w, one in zip(weights, drawn, strict=True)], axis=0)
     found = _weighted(weights, [raw.frequencies for raw in raws])
     name = " + ".join(sorted({raw.protocol for raw in raws}))
-    return Estimate(raws[0].labels, n, found * n, noise * n**2, name, "combined", people=people)
+    known = [raw.weights or (None if raw.support is None else raw.support.weights) for raw in raws]
+    bounds: TableBounds | None = None
+    if all(known):
+        # What a report of each group adds to the weighted mean, times n.
+        each = [n * w / raw.n for w, raw in zip(weights, raws, strict=True)]
+        ends = [(w * one.lowest, w * one.highest) for w, one in zip(each, known, strict=True) if one is not None]
+        lowest, highest = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+        bounds = Numbers.between(lowest, highest, found, n)
+    return Estimate(raws[0].labels, n, found * n, noise * n**2, name, "combined", people=people, bounds=bounds)
 
 
 def _weighted(weights: Any, values: Sequence[Floats]) -> Floats:

@@ -4,6 +4,9 @@ Statistic  x' S^-1 x, where x is what unbiased figures differ by from the hypoth
            true: the noise of the protocol and the error of having asked these people, at the given shares, or at
            those of all groups together
 Law        chi-square in large samples; shares add up to one, so d of them have d - 1 degrees of freedom
+Depend     whether two attributes are independent: x is what the table has beyond the product of its margins, which are
+           shares with a known total of one. Its law is drawn from surveys with these margins and this protocol, because
+           the one of large samples is far off where noise is large
 Size       the p-value is below 0.05 in 5 % of surveys in which the hypothesis is true
 Unknown    where a covariance is not known (texts of a sketch, combined estimates), each figure is tested by itself
            and the smallest p-value is multiplied by their number (Bonferroni): never too small, and less sharp
@@ -46,6 +49,10 @@ _WORDS = {
     SAME: ("The groups differ", "No difference between the groups is seen"),
     INDEPENDENT: ("The two depend on each other", "No dependence is seen between the two"),
 }
+
+DRAWN = "drawn"
+DRAWS, _FEW = 1000, 20
+"""Surveys that are drawn for the law of a statistic; where fewer than 20 of them reach a value, a gamma law is used."""
 
 _NOISELESS = 1e-9
 """A direction with less than this part of the largest spread, after each figure is divided by its own, has none."""
@@ -107,6 +114,16 @@ class Measured:
     n: int
     basis: Floats
     """What can differ, one direction per row: all figures by themselves, or of shares those that leave the sum."""
+    law: Callable[[Floats, int, np.random.Generator], Floats] | None = None
+    """Figures of so many surveys, if the true ones were these; None where they are taken to be normal."""
+
+    def drawn(self, figures: Floats, surveys: int, random: np.random.Generator) -> Floats:
+        """Estimated figures of so many surveys, if the true ones were these: one row per survey."""
+        if self.law is not None:
+            return self.law(figures, surveys, random)
+        sizes, directions = np.linalg.eigh(self.spread(figures))
+        noise = random.standard_normal((surveys, sizes.size)) * np.sqrt(np.maximum(sizes, 0.0))
+        return np.asarray(figures + noise @ directions.T)
 
     @property
     def weight(self) -> float:
@@ -139,6 +156,17 @@ def chi_square(value: Floats, spread: Floats) -> tuple[float, int]:
     kept = sizes > _NOISELESS * sizes[-1]
     along = (directions.T @ (value / scale))[kept]
     return float((along**2 / sizes[kept]).sum()), int(kept.sum())
+
+
+def inverse_root(spread: Floats) -> Floats:
+    """A matrix W with W' W the inverse of a covariance; directions without spread are left out."""
+    scale = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
+    free = scale > 0
+    sizes, directions = np.linalg.eigh(spread[np.ix_(free, free)] / np.outer(scale[free], scale[free]))
+    kept = sizes > _NOISELESS * sizes[-1] if sizes.size else np.zeros(0, dtype=np.bool_)
+    found = np.zeros((int(kept.sum()), len(spread)))
+    found[:, free] = directions.T[kept] / np.sqrt(sizes[kept])[:, None] / scale[free]
+    return found
 
 
 def _tail(statistic: float, freedom: int) -> float:
@@ -257,11 +285,50 @@ def independence(estimate: Estimate, cells: Cells) -> SignificanceTest:
 def _depend(
     hypothesis: str, found: Measured, order: NDArray[np.intp], shape: tuple[int, int], along: Floats
 ) -> SignificanceTest:
-    """The test of what a table has beyond the product of its margins, in these directions of its columns."""
-    excess, spread, _ = beyond_independence(found, order, *shape)
-    inner = np.kron(contrasts(shape[0]), along)
-    statistic, freedom = chi_square(inner @ excess, inner @ spread @ inner.T)
-    return SignificanceTest(hypothesis, _tail(statistic, freedom), statistic, freedom, (int(found.n),))
+    """The test of what a table has beyond the product of its margins, in these directions of its columns.
+
+    Where noise is large beside the shares, neither the product of two estimated margins nor its variance is near what
+    large samples make of it. So the law of the statistic is drawn from surveys in which the two are independent.
+    """
+    rows, columns = shape
+    margins = _margins(found.value[order].reshape(1, rows, columns))
+    expected = np.empty(rows * columns)
+    # A little towards even shares: the law of an answer that nobody seems to give has a spread, too.
+    first, second = ((found.n * own[0] + 0.5) / (found.n + own.shape[-1] / 2) for own in margins)
+    expected[order] = np.outer(first, second).ravel()
+    inner: Floats = np.asarray(np.kron(contrasts(rows), along), dtype=np.float64)
+    weights = inverse_root(inner @ found.spread(expected)[np.ix_(order, order)] @ inner.T)
+    drawn = found.drawn(expected, DRAWS, np.random.default_rng(0))
+    seen, others = (
+        _beyond(one[:, order].reshape(-1, rows, columns), inner, weights) for one in (found.value[None, :], drawn)
+    )
+    statistic, freedom = float(seen[0]), len(weights)
+    return SignificanceTest(hypothesis, _drawn_tail(statistic, others), statistic, freedom, (int(found.n),), DRAWN)
+
+
+def _margins(tables: Floats) -> tuple[Floats, Floats]:
+    """The nearest shares of rows and of columns, whose totals are known to be one, of each of some tables."""
+    from deniable.postprocess import project_simplex
+
+    return project_simplex(tables.sum(axis=2)), project_simplex(tables.sum(axis=1))
+
+
+def _beyond(tables: Floats, inner: Floats, weights: Floats) -> Floats:
+    """The statistic of each table: the squared length of what it has beyond the product of its margins."""
+    first, second = _margins(tables)
+    excess = tables - first[:, :, None] * second[:, None, :]
+    return np.asarray(np.square(excess.reshape(len(tables), -1) @ inner.T @ weights.T).sum(axis=1))
+
+
+def _drawn_tail(statistic: float, drawn: Floats) -> float:
+    """How often a drawn statistic is as large; in the far tail by the gamma law with their mean and variance."""
+    from scipy.special import chdtrc
+
+    mean, spread = float(drawn.mean()), float(drawn.var())
+    often = (1 + int((drawn >= statistic).sum())) / (1 + drawn.size)
+    if often > _FEW / drawn.size or not spread > 0:
+        return often
+    return min(often, float(chdtrc(2 * mean**2 / spread, 2 * mean * statistic / spread)))
 
 
 def associated(estimate: Estimate, groups: int, scores: Floats | None = None) -> SignificanceTest:
@@ -286,11 +353,9 @@ def beyond_independence(
 ) -> tuple[Floats, Floats, Floats]:
     """What a table has beyond the product of its margins, cell by cell; its covariance where the two are independent;
     and that product."""
-    shares = np.clip(found.value[order].reshape(rows, columns), 0.0, None)
-    shares = shares / shares.sum()
-    first, second = shares.sum(axis=1), shares.sum(axis=0)
     joint = found.value[order].reshape(rows, columns)
-    excess = joint - np.outer(joint.sum(axis=1), joint.sum(axis=0)) / joint.sum()
+    (first,), (second,) = _margins(joint[None])
+    excess = joint - np.outer(first, second)
     # How the excess of cell (i, j) moves with the share of cell (k, l), where the two are independent.
     same_row, same_column = np.eye(rows), np.eye(columns)
     slope = (

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,6 +37,7 @@ from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally, even_columns, kept_or_uniform, spread_evenly
 from deniable.randomness import Bits
 from deniable.results import Estimate, Weights
+from deniable.results.bounds import Numbers
 from deniable.results.significance import too_few, too_many
 
 
@@ -196,7 +197,7 @@ class HadamardResponse(FrequencyProtocol):
         people = np.clip((table[0] - tally.n * elsewhere) / keep, 0, tally.n)[answers % self.blocks]
         own = np.clip(counts, 0, people)
         spread = people * (keep + elsewhere) + (tally.n - people) * elsewhere - own * keep**2
-        return Estimate(
+        found = Estimate(
             self.domain.labels,
             tally.n,
             counts,
@@ -205,6 +206,10 @@ class HadamardResponse(FrequencyProtocol):
             law=self.noise_covariance,
             weights=Weights(-self.leverage, self.leverage),
         )
+        block, difference = table[0, answers % self.blocks], table[answers // self.blocks + 1, answers % self.blocks]
+        said = np.stack([(block - difference) / 2, tally.n - block, (block + difference) / 2], axis=1)
+        numbers = Numbers(np.array([-1.0, 0.0, 1.0]) * self.leverage, said, found.errors())
+        return replace(found, bounds=numbers)
 
     def noise_covariance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         # The signs of two answers of a block multiply to that of a third one, which comes oftener if people hold it.

@@ -38,6 +38,7 @@ from deniable.protocols.table import MOST_CELLS, Table, epsilon_above, rank
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
 from deniable.results import Floats, Mean, Weights
+from deniable.results.bounds import Numbers
 from deniable.specs import integer_text, keys, read_integer
 
 _HEX = frozenset("0123456789abcdef")
@@ -329,7 +330,8 @@ class MeanTable(OnGrid, Table):
         stderr, alone = (half * math.sqrt(variance / n) for variance in (everything, noise))
         middle = float(self._middle)
         weights = Weights(middle + half * float(self._floats.min()), middle + half * float(self._floats.max()))
-        return Mean(value, n, stderr, alone, self._ends, self.name, unit=self.unit, weights=weights)
+        numbers = Numbers(middle + half * self._floats, tally.counts.astype(np.float64), stderr)
+        return Mean(value, n, stderr, alone, self._ends, self.name, unit=self.unit, weights=weights, bounds=numbers)
 
     def _nothing(self) -> Mean:  # type: ignore[override]
         return Mean.nothing(self._ends, self.name, self.unit)

@@ -5,6 +5,8 @@ Law        figure g with probability w_g / W, whatever the numbers are; then a r
            about one of u, v, u^2, v^2 and u v
 Privacy    the largest epsilon of a figure's protocol: one figure is reported, and the choice does not depend on the
            numbers
+Interval   of the mean as `results.bounds` says; of variance and deviation from those of mean and square; of the
+           correlation by Fieller's theorem
 Error      of the variance, by its gradient: Var(mean of u^2) + 4 (mean of u)^2 Var(mean of u); of the correlation
            in the same way, over the five figures
 Report     the figure's number, its report, zeros up to the longest one
@@ -22,7 +24,7 @@ Floats     u is one float64 formula, the same in the browser. It comes before an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -41,7 +43,8 @@ from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.numeric.grid import quantity
 from deniable.protocols.tally import Tally
-from deniable.results import Mean, MomentFigures
+from deniable.results import Floats, Mean, MomentFigures, quantile
+from deniable.results.bounds import Bounds, Numbers
 
 _PEOPLE = 10_000
 
@@ -62,6 +65,83 @@ class _Figure(NamedTuple):
     value: float
     variance: float
     n: int
+    numbers: Numbers | None = None
+    """What its reports say one by one."""
+
+    def ends(self, level: float, grown: float = 1.0) -> tuple[float, float]:
+        """An interval of the mean, with errors that are so many times as large."""
+        if self.numbers is None:
+            reach = quantile(level) * grown * math.sqrt(self.variance)
+            return self.value - reach, self.value + reach
+        ((low, high),) = self.numbers.interval(level, grown * np.asarray(self.numbers.errors))
+        return float(low), float(high)
+
+
+@dataclass(frozen=True, eq=False)
+class _MeanEnds:
+    """The interval of a mean, in the unit of the number."""
+
+    figure: _Figure
+    middle: float
+    half: float
+
+    def interval(self, level: float, errors: Any) -> Floats:
+        spread = self.half * math.sqrt(self.figure.variance)
+        ends = self.figure.ends(level, float(errors) / spread if spread > 0 else 1.0)
+        return self.middle + self.half * np.array([ends])
+
+
+@dataclass(frozen=True, eq=False)
+class _VarianceEnds:
+    """The interval of a variance, or of the deviation: from those of mean and square (Zou and Donner 2008).
+
+    The lower end is as far from the estimate as the lower end of the square and the upper one of the squared mean are
+    from theirs, in quadrature; a deviation has the roots of a variance's ends, which need no delta method.
+    """
+
+    first: _Figure
+    second: _Figure
+    scale: float
+    error: float
+    is_root: bool = False
+
+    def interval(self, level: float, errors: Any) -> Floats:
+        grown = float(errors) / self.error if self.error > 0 else 1.0
+        low, high = self.first.ends(level, grown)
+        least, most = self.second.ends(level, grown)
+        m, squares = self.first.value, sorted((low * low, high * high))
+        smallest = 0.0 if low <= 0 <= high else squares[0]
+        variance = self.second.value - m * m + self.first.variance
+        down = math.hypot(self.second.value - least, squares[1] - m * m)
+        up = math.hypot(most - self.second.value, max(0.0, m * m - smallest))
+        ends = np.array([[variance - down, variance + up]])
+        if not self.is_root:
+            return self.scale**2 * ends
+        return np.asarray(self.scale * np.sqrt(np.clip(ends, 0.0, 1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class _CorrelationEnds:
+    """The interval of a correlation c / s, of covariance and product of deviations, by Fieller's theorem."""
+
+    figures: Sequence[_Figure]
+    covariance: float
+    product: float
+    slopes: Floats
+    """How both move with each figure, one row each."""
+    error: float
+
+    def interval(self, level: float, errors: Any) -> Floats:
+        z, grown = quantile(level), float(errors) / self.error if self.error > 0 else 1.0
+        spreads = [
+            max(high - one.value, one.value - low) / z for one in self.figures for low, high in [one.ends(level, grown)]
+        ]
+        cover = (self.slopes * np.square(spreads)) @ self.slopes.T * z * z
+        a, b = self.product**2 - cover[1, 1], self.covariance * self.product - cover[0, 1]
+        if a <= 0:
+            return np.array([[-1.0, 1.0]])
+        root = math.sqrt(max(0.0, b * b - a * (self.covariance**2 - cover[0, 0])))
+        return np.array([[(b - root) / a, (b + root) / a]])
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -308,26 +388,39 @@ class Moments(Groups):
             variance = second.value - m * m + v
             error = math.sqrt(second.variance + 4 * m * m * v + 2 * v * v)
             spreads.append((variance, error))
-            parts[f"mean{of}"] = self._part(f"mean{of}", middle + half * m, half * math.sqrt(v), domain.ends, unit, n)
+            ends: Bounds = _MeanEnds(first, middle, half)
+            parts[f"mean{of}"] = self._part(
+                f"mean{of}", middle + half * m, half * math.sqrt(v), domain.ends, unit, n, ends
+            )
             square = unit and f"{unit}^2"
+            ends = _VarianceEnds(first, second, half, half**2 * error)
             parts[f"variance{of}"] = self._part(
-                f"variance{of}", half**2 * variance, half**2 * error, (0.0, half**2), square, n
+                f"variance{of}", half**2 * variance, half**2 * error, (0.0, half**2), square, n, ends
             )
             deviation = math.sqrt(variance) if variance > 0 else 0.0 * variance
             reach = error / (2 * deviation) if deviation > 0 else math.sqrt(error)
             label = f"standard deviation{of}"
-            found = self._part(
-                label, half * min(1.0, deviation), half * min(reach, math.sqrt(error)), (0.0, half), unit, n
-            )
+            stderr = half * min(reach, math.sqrt(error))
+            ends = _VarianceEnds(first, second, half, stderr, is_root=True)
+            found = self._part(label, half * min(1.0, deviation), stderr, (0.0, half), unit, n, ends)
             parts[label] = replace(found, is_within=True)
         if count == 2:
             parts["correlation"] = self._correlation(figures, spreads, n)
         return parts
 
-    def _part(self, figure: str, value: float, stderr: float, ends: tuple[float, float], unit: str, n: int) -> Mean:
+    def _part(
+        self,
+        figure: str,
+        value: float,
+        stderr: float,
+        ends: tuple[float, float],
+        unit: str,
+        n: int,
+        bounds: Bounds | None = None,
+    ) -> Mean:
         if not (math.isfinite(value) and math.isfinite(stderr)):
             return Mean(math.nan, 0, math.nan, math.nan, ends, self.name, unit=unit, figure=figure)
-        return Mean(value, n, stderr, stderr, ends, self.name, unit=unit, figure=figure)
+        return Mean(value, n, stderr, stderr, ends, self.name, unit=unit, figure=figure, bounds=bounds)
 
     def _correlation(self, figures: list[_Figure], spreads: list[tuple[float, float]], n: int) -> Mean:
         (one, _), (other, _) = spreads
@@ -342,8 +435,13 @@ class Moments(Groups):
         by_one, by_other = -r / (2 * one), -r / (2 * other)
         gradient = (-b.value / root - 2 * a.value * by_one, -a.value / root - 2 * b.value * by_other)
         slopes = (*gradient, by_one, by_other, 1 / root)
-        variance = sum(slope**2 * figure.variance for slope, figure in zip(slopes, figures, strict=True))
-        return self._part("correlation", r, math.sqrt(variance), (-1.0, 1.0), "", n)
+        error = math.sqrt(sum(slope**2 * figure.variance for slope, figure in zip(slopes, figures, strict=True)))
+        # The same for covariance and product of deviations by themselves.
+        one_by, other_by = root / (2 * one), root / (2 * other)
+        product_by = (-2 * a.value * one_by, -2 * b.value * other_by, one_by, other_by, 0.0)
+        by = np.array([(-b.value, -a.value, 0.0, 0.0, 1.0), product_by])
+        bounds = _CorrelationEnds(figures, covariance, root, by, error)
+        return self._part("correlation", r, error, (-1.0, 1.0), "", n, bounds)
 
     def __repr__(self) -> str:
         inner = ", ".join(
@@ -360,7 +458,9 @@ def _figure(protocol: Any, tally: Tally) -> _Figure:
     n = tally.n
     mean = sum((value * count for value, count in pairs), Fraction(0)) / n
     spread = sum((count * (value - mean) ** 2 for value, count in pairs), Fraction(0)) / (n - 1)
-    return _Figure(float(mean), float(spread / n), n)
+    said = np.array([float(protocol.contribution(output)) for output in range(protocol.tally_size)])
+    numbers = Numbers(said, tally.counts.astype(np.float64), math.sqrt(float(spread / n)))
+    return _Figure(float(mean), float(spread / n), n, numbers)
 
 
 def _numbers(domain: Domain) -> tuple[Interval, ...]:

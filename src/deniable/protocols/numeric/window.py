@@ -43,6 +43,7 @@ from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.randomness.kernels import BLOCK
 from deniable.results import Distribution, Floats, Mean, Weights, quantile
+from deniable.results.bounds import Numbers
 from deniable.results.distribution import BINS, median_error, round_edges, true_figures
 from deniable.results.significance import too_few, too_many
 
@@ -293,7 +294,11 @@ class Window(OnGrid, Protocol):
         apart = max(0.0, ((float(spread) + centre**2 - fixed) / t - (centre / t) ** 2) - 0.25)
         noise = min(everything, max(everything - apart * (t**2) * scale / n, least * scale / n))
         errors, weights = (math.sqrt(everything), math.sqrt(noise)), Weights(*self._mean_weights)
-        return Mean(value, n, *errors, self._ends, self.name, unit=self.unit, weights=weights)
+        said = float((self._low + self._high) / 2) + math.sqrt(scale) * (
+            np.arange(self.outputs) - (self.outputs - 1) / 2
+        )
+        numbers = Numbers(np.asarray(said, dtype=np.float64), tally.counts.astype(np.float64), errors[0])
+        return Mean(value, n, *errors, self._ends, self.name, unit=self.unit, weights=weights, bounds=numbers)
 
     def estimate(self, tally: Tally, smooth: bool | None = None) -> Any:
         """A `Mean` with its error in the question's unit, or a `Distribution`.

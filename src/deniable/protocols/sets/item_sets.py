@@ -41,6 +41,7 @@ from deniable.protocols.sets.law import SetProtocol
 from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets, subset_variances
 from deniable.protocols.tally import Tally
 from deniable.results import TOO_FEW, Floats, ItemShares, TogetherShares, Weights, quantile
+from deniable.results.bounds import Numbers
 from deniable.results.sets import best_guess, set_label, shrunk
 
 FEW_ITEMS = 128
@@ -263,7 +264,10 @@ class ItemSets(Groups):
         labels = [label for found in scored for label in found.labels]
         known = [found.weights or Weights(*np.zeros((3, len(found.labels)))) for found in scored]
         weights = Weights(*(np.concatenate(one) for one in zip(*known, strict=True)))
-        more: dict[str, Any] = {"lift": lift, "lift_stderr": errors, "guess": guess, "weights": weights}
+        heard = [found.bounds for found in scored if isinstance(found.bounds, Numbers)]
+        numbers = Numbers.joined(heard) if len(heard) == len(scored) else None
+        more: dict[str, Any] = {"lift": lift, "lift_stderr": errors, "guess": guess}
+        more |= {"weights": weights, "bounds": numbers}
         return TogetherShares(labels, n, counts, noise, self.name, sets=sets, **more)
 
     def _scored(self, items: ItemShares, size: int, own: Tally, n: int) -> TogetherShares:
@@ -285,7 +289,8 @@ class ItemSets(Groups):
         guess = best_guess(share, noise / n**2, means[chosen].prod(axis=1), squares[chosen].prod(axis=1))
         more: dict[str, Any] = {"lift": lift, "lift_stderr": its, "guess": guess}
         each = Weights(*(np.broadcast_to(one, share.shape) for one in (*weights[:2], float(own.n))))
-        return TogetherShares(labels, n, share * n, noise, self.name, sets=sets, weights=each, **more)
+        numbers = Numbers.between(*each[:2], share, own.n)
+        return TogetherShares(labels, n, share * n, noise, self.name, sets=sets, weights=each, bounds=numbers, **more)
 
     def _candidates(self, items: ItemShares, size: int) -> Positions:
         """Rows of positions of items: all sets of a size, or those of the most common items."""

@@ -32,6 +32,7 @@ from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits, floyd
 from deniable.results import Estimate, Floats, ItemShares, Weights, quantile
+from deniable.results.bounds import Numbers
 from deniable.results.sets import OF_REPORTED
 
 _LISTED = 1 << 20
@@ -191,6 +192,7 @@ class SetProtocol(PureLaw):
             at_most=most if most < size else 0,
             method=f"{OF_REPORTED}, unbiased" if most < size else "unbiased",
             weights=weights.of(slice(size)),
+            bounds=Numbers.between(*weights.of(slice(size))[:2], counts[:size] / tally.n, tally.n),
         )
 
     def _nothing(self) -> ItemShares:
