@@ -73,7 +73,7 @@ def held(rows: Any, truth: Floats) -> Held:
 def of_shares(protocol: ShareProtocol, truth: str, n: int, runs: int) -> Iterator[Held]:
     known, random = shares(truth), np.random.default_rng([n, runs])
     for seed, people in enumerate(random.multinomial(n, known, runs)):
-        yield held(protocol.estimate(protocol.simulate(people, 1, seed).tally(0)).table(), known)
+        yield held(protocol.estimate(protocol.simulate(None, 1, seed, counts=people).tally(0)).table(), known)
 
 
 def of_numbers(protocol: Any, truth: str, n: int, runs: int) -> Iterator[Held]:
@@ -223,4 +223,4 @@ def ridge(size: Size) -> Case:
 def surveys(protocol: ShareProtocol, law: Floats, n: int, runs: int) -> Iterator[dn.Estimate]:
     random = np.random.default_rng([n, runs, *protocol.name.encode()])
     for seed, people in enumerate(random.multinomial(n, law.ravel(), runs)):
-        yield protocol.estimate(protocol.simulate(people, 1, seed).tally(0))
+        yield protocol.estimate(protocol.simulate(None, 1, seed, counts=people).tally(0))

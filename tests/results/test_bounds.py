@@ -74,7 +74,10 @@ def test_one_bit_means_hold_for_skewed_numbers(n: int, epsilon: int) -> None:
 
 def share_of_held(protocol: Any, shares: np.ndarray, n: int, runs: int) -> float:
     people = np.random.default_rng(n).multinomial(n, shares, runs)
-    found = [protocol.estimate(protocol.simulate(row, 1, seed).tally(0)).interval() for seed, row in enumerate(people)]
+    found = [
+        protocol.estimate(protocol.simulate(None, 1, seed, counts=row).tally(0)).interval()
+        for seed, row in enumerate(people)
+    ]
     return float(np.mean([(ends[:, 0] <= shares) & (shares <= ends[:, 1]) for ends in found]))
 
 
