@@ -118,7 +118,10 @@ def test_the_size_of_independence_from_fifty_people_on(kind: type) -> None:
     even, runs = np.outer([0.6, 0.4], [0.5, 0.3, 0.2]).ravel(), 400
     for epsilon in ("1/4", "1", "4"):
         for n in (50, 500, 10_000):
-            assert independent(kind(6, epsilon), even, n, runs, 3) < LEVEL + reach(runs), (epsilon, n)
+            protocol, people = kind(6, epsilon), np.random.default_rng(n).multinomial(n, even, runs)
+            tallies = (protocol.simulate(None, 1, seed, counts=row).tally(0) for seed, row in enumerate(people))
+            found = np.mean([dn.independence(protocol.estimate(one), (2, 3)).rejected() for one in tallies])
+            assert found < LEVEL + reach(runs), (epsilon, n)
 
 
 @pytest.mark.slow
