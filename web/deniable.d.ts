@@ -123,7 +123,7 @@ export interface Protocol {
     /** Of ProfileTable: the integer weights of each output, one row per profile, and the total of each row. */
     readonly released?: readonly (readonly bigint[])[];
     readonly wholes?: readonly bigint[];
-    /** Of OLH and BLH: the bits of a hash; of SubsetSelection: the size of a subset; of HadamardResponse: the blocks and their size. */
+    /** Of hashes: their bits; of subsets: their size; of Hadamard response: the blocks and their size. */
     readonly hashBits?: number;
     readonly count?: number;
     readonly blocks?: number;

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.domains import Integers, Interval, ListedDomain, Records
-from deniable.protocols import GRR, HadamardResponse, MeanTable, Memoized, Protocol, SubsetSelection, Window
+from deniable.protocols import GRR, HadamardResponse, MeanTable, Memoized, Protocol, PureProtocol, Window
 from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM, SUM
 from deniable.protocols.frequency.local_hashing import LocalHashing
 from deniable.protocols.frequency.unary import UnaryProtocol
@@ -201,11 +201,11 @@ def _(protocol: LocalHashing, times: int) -> Right | None:
 
 
 @_known.register
-def _(protocol: SubsetSelection, times: int) -> Right | None:
-    size = protocol.domain.size
-    return (
-        Right(protocol.attack) if times == 1 else supported(float(protocol.p), protocol.subset_size / size, size, times)
-    )
+def _(protocol: PureProtocol, times: int) -> Right | None:
+    if times == 1:
+        return None if protocol.attack is None else Right(protocol.attack)
+    p, size = float(protocol.p), protocol.domain.size
+    return supported(p, (p + (size - 1) * float(protocol.q)) / size, size, times)
 
 
 @_known.register

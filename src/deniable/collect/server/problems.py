@@ -302,7 +302,7 @@ class Bucket:
         """For bodies of at most `most` submissions: room for some seconds at this rate.
 
         >>> [Bucket.of(rate, 10_000).burst for rate in (0.5, 20, 2_000, 50_000)]
-        [100, 200, 10000, 50000]
+        [100, 200.0, 10000, 50000]
         """
         return cls(rate, max(rate, min(most, max(SMALLEST_BURST, BURST_SECONDS * rate))))
 
