@@ -750,17 +750,16 @@ def test_the_spec_makes_an_audit_sharper(kind: type[dn.Protocol]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [dn.OUE, dn.SubsetSelection])
-def test_a_black_box_is_seen_nearly_as_well(kind: type[dn.Protocol]) -> None:
+def test_a_black_box_is_seen_nearly_as_well() -> None:
     """At least 0.90 in nine of ten audits, and 0.93 in their mean; one in twenty may be above 1."""
-    protocol = kind(50, 1)
+    protocol = dn.OUE(50, 1)
     lower = [search(Batches(protocol, dn.Simulation(s)), range(50), 20_000, seed=s).lower for s in range(10)]
     assert 0.93 <= np.mean(lower) <= 1
     assert sum(one >= 0.90 for one in lower) >= 9
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("size", "above"), [(2, "1.05"), (16, "1.15")])
 def test_a_million_samples_find_a_client_a_little_above_its_claim(size: int, above: str, seed: int) -> None:
     found = search(Batches(dn.GRR(size, above), dn.Simulation(seed)), range(size), 1_000_000, seed=seed)

@@ -38,8 +38,8 @@ NETWORK = [(draws, (Fraction(factor),)) for draws, factor in WRONG]
 PAGE = [(DRAWN, (1 - Fraction(off), 1 + Fraction(off))) for off in ("1/50", "1/20", "1/5")]
 EXAMPLES = {protocol.name: protocol for _, protocol in reversed(list(registered_examples()))}
 """The first example of each protocol: the shared vectors have them all."""
-WAYS = ["GRR", "OLH", "Attributes", "CollisionSets", "Discovery", "Evolving", "LGRR", "Stratified", "Window"]
-"""A number, a hash function, columns, public coins, text, a stream, a state, strata and a rounded number."""
+WAYS = ["GRR", "Attributes", "CollisionSets", "LGRR"]
+"""A number, columns, public coins and a kept state; what a device keeps of a stream has vectors of its own."""
 
 ANSWER = """async ([address, survey, value, count]) => {
     const { Client } = await import(`${address}/web/current/deniable.js`);
