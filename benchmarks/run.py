@@ -45,6 +45,7 @@ MODULES = (
     "benchmarks.capacity",
     "benchmarks.pages",
     "benchmarks.audits",
+    "benchmarks.zoo",
     "benchmarks.poisoning",
 )
 """Where benchmarks are; importing one registers those in it."""
@@ -70,6 +71,7 @@ APART = (
     "poisoning",
     "audit-kinds",
     "audit-power",
+    "audit-zoo",
 )
 """Groups that are run only when they are named: they take long, or need a machine to themselves or data."""
 

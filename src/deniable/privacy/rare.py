@@ -1,7 +1,7 @@
 """Reports that only one of two inputs sends: seldom, perhaps, and then they give the input away.
 
 Marks      what a report shows, as numbers: its length, the whole of it, a byte or two neighbouring ones at a place, a
-           byte anywhere; of a stream, the report of any epoch
+           byte anywhere, a bit that is set; of a stream, the report of any epoch
 Chosen     on one half of the samples that choose: for two inputs, the marks that were seen of one, so often at least,
            and never of the other. On the other half of them: the inputs, the kind of mark and how often, by the bound
            that they will be judged by
@@ -26,7 +26,7 @@ from deniable.privacy.events import Event, Feature, Held, Rows, Sample, spoken
 Marks = NDArray[np.int64]
 
 _NO_MARK = -1
-_MOST_MARKS, _MOST_CELLS, _WIDEST = 1 << 12, 1 << 23, 256
+_MOST_MARKS, _MOST_CELLS, _WIDEST, _NARROW = 1 << 12, 1 << 22, 256, 16
 _AT_LEAST = (1, 2, 4, 8, 16, 32, 64)
 _COMPARED = 2
 NINE_OF_TEN = 0.9
@@ -71,10 +71,10 @@ def kinds(width: int, steps: int, lengths: int) -> list[Kind]:
             Kind(_pairs, lambda _, row, at: f"bytes {at} and {at + 1} are {row[at : at + 2].hex()}"),
             Kind(_anywhere, lambda mark, _, __: f"some byte is {mark}"),
         ]
+    if width <= _NARROW:
+        found.append(Kind(_set_bits, lambda mark, _, __: f"bit {mark} is set"))
     if steps > 1 and width % steps == 0:
-        each = width // steps
-        words = partial(_epoch_words, each)
-        found.append(Kind(partial(_epochs, steps), words))
+        found.append(Kind(partial(_epochs, steps), partial(_epoch_words, width // steps)))
     return found
 
 
@@ -108,6 +108,11 @@ def _bytes(sample: Sample) -> Marks:
 def _pairs(sample: Sample) -> Marks:
     rows = sample.rows.astype(np.int64)
     return np.asarray(rows[:, :-1] + (rows[:, 1:] << 8) + (np.arange(rows.shape[1] - 1) << 16))
+
+
+def _set_bits(sample: Sample) -> Marks:
+    held = np.unpackbits(sample.rows, axis=1, bitorder="little").astype(np.bool_)
+    return np.where(held, np.arange(held.shape[1]), _NO_MARK)
 
 
 def _anywhere(sample: Sample) -> Marks:
@@ -179,20 +184,30 @@ def _of_kind(kind: Kind, first: Sequence[Sample], second: Sequence[Sample]) -> l
 
 def _table(chosen: Sequence[Marks]) -> tuple[Marks, NDArray[np.float32]]:
     """The marks that some inputs have and others never had, in order, and how often each input had each of them."""
+    most = 1 + max(int(one.max()) for one in chosen)
+    if min(int(one.min()) for one in chosen) >= _NO_MARK and most * len(chosen) <= _MOST_CELLS:
+        dense = np.stack([np.bincount(one.reshape(-1) + 1, minlength=most + 1)[1:] for one in chosen])
+        known = np.flatnonzero((dense > 0).any(axis=0) & (dense == 0).any(axis=0))
+        kept = _commonest(known, dense.max(axis=0))
+        return kept, dense[:, kept].astype(np.float32)
     inputs = np.repeat(np.arange(len(chosen)), [one.size for one in chosen])
     every = np.concatenate([one.reshape(-1) for one in chosen])
     marks, places = np.unique(every, return_inverse=True)
     cells, counts = np.unique(places.reshape(-1) * len(chosen) + inputs, return_counts=True)
     of = cells // len(chosen)
-    most = np.zeros(marks.size, dtype=np.int64)
-    np.maximum.at(most, of, counts)
-    useful = np.flatnonzero((np.bincount(of, minlength=marks.size) < len(chosen)) & (marks != _NO_MARK))
-    if useful.size > _MOST_MARKS:
-        useful = np.sort(useful[np.argsort(-most[useful], kind="stable")[:_MOST_MARKS]])
-    kept = np.isin(of, useful)
+    often = np.zeros(marks.size, dtype=np.int64)
+    np.maximum.at(often, of, counts)
+    known = np.flatnonzero((np.bincount(of, minlength=marks.size) < len(chosen)) & (marks != _NO_MARK))
+    useful = _commonest(known, often)
+    held = np.isin(of, useful)
     table = np.zeros((len(chosen), useful.size), dtype=np.float32)
-    table[cells[kept] % len(chosen), np.searchsorted(useful, of[kept])] = counts[kept]
+    table[cells[held] % len(chosen), np.searchsorted(useful, of[held])] = counts[held]
     return marks[useful], table
+
+
+def _commonest(known: Marks, often: Marks) -> Marks:
+    """Of too many marks those that some input has most often, in order."""
+    return np.sort(known[np.argsort(-often[known], kind="stable")[:_MOST_MARKS]])
 
 
 def _counted(drawn: Marks, marks: Marks) -> NDArray[np.float32]:
