@@ -59,7 +59,7 @@ def unary(value: int, count: int, random: Random, size: int = 24) -> Rows:
 
 
 def members(value: int, count: int, random: Random, size: int = 8, chosen: int = 3) -> Rows:
-    """Subset selection: ascending members, a byte each."""
+    """Some of the answers, among them the true one more often: ascending members, a byte each."""
     keys = random.random((count, size))
     held = random.random(count) < chosen * math.e / (chosen * math.e + size - chosen)
     keys[:, value] = np.where(held, -1.0, 2.0)
@@ -256,7 +256,7 @@ def zoo() -> dict[str, tuple[Draw, int]]:
     honest: dict[str, Draw] = {
         "honest: randomized response": response,
         "honest: unary encoding of 24 answers": unary,
-        "honest: subset selection": members,
+        "honest: some of eight answers": members,
     }
     return (
         {name: (draw, 1) for name, draw in single.items()}
