@@ -43,6 +43,9 @@ def test_numpy_without_avx512_is_another_one() -> None:
     variables = elsewhere.other_processor()
     assert variables["OPENBLAS_CORETYPE"] == "Haswell"
     assert elsewhere.printed(elsewhere.WITH_AVX512, **variables) == ""
+    exact = "import numpy as np; print(np.exp(np.linspace(-20, 20, 10_001)).tobytes().hex())"
+    if "NPY_DISABLE_CPU_FEATURES" in variables:
+        assert elsewhere.printed(exact) != elsewhere.printed(exact, **variables)
 
 
 def test_a_tool_that_is_missing_fails_where_a_change_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ DATED = [
 ]
 WITH_AVX512 = """
 from numpy._core._multiarray_umath import __cpu_dispatch__ as dispatched, __cpu_features__ as features
-print(*(name for name in dispatched if features[name] and "AVX512" in name))
+print(*(name for name in dispatched if features[name] and ("AVX512" in name or name == "X86_V4")))
 """
 NOW = "import time, datetime; print(int(time.time()), datetime.datetime.now().timestamp())"
 
