@@ -697,8 +697,15 @@ def test_one_answer_of_many_that_is_sent_in_clear_is_found() -> None:
     assert "777" in found.pair
 
 
+class _LateBackdoor(dn.GRR):
+    """One answer of many is sent in clear; none that is tried."""
+
+    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+        return value.to_bytes(self.report_bytes, "little") if value == 7777 else super()._one(value, bits)
+
+
 def test_the_verdict_says_how_many_answers_were_tried() -> None:
-    large = audit(_Backdoor(20_000, 1), seed=1)
+    large = audit(_LateBackdoor(20_000, 1), seed=1)
     assert (large.tried, large.answers) == (64, 20_000)
     assert "64 of 20,000 answers" in large.words
     protocol = dn.GRR(1000, 6)
