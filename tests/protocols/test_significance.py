@@ -90,9 +90,9 @@ def test_a_true_hypothesis_is_rejected_in_one_survey_of_twenty() -> None:
     [(GRR(5, 1), OUE(5, 2)), (SUE(5, "1/2"), GRR(5, 4)), (HadamardResponse(5, 2), HadamardResponse(5, 1))],
     ids=["GRR and OUE", "SUE and GRR", "Hadamard"],
 )
-def test_the_size_in_ten_thousand_surveys(one: ShareProtocol, other: ShareProtocol) -> None:
-    for found in sizes(one, other, 10_000, 11).values():
-        assert abs(found - LEVEL) < reach(10_000)
+def test_the_size_in_four_thousand_surveys(one: ShareProtocol, other: ShareProtocol) -> None:
+    for found in sizes(one, other, 4_000, 11).values():
+        assert abs(found - LEVEL) < reach(4_000)
 
 
 def independent(protocol: ShareProtocol, shares: np.ndarray, n: int, runs: int, seed: int) -> float:
