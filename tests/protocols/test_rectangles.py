@@ -306,10 +306,10 @@ def test_intervals_hold_in_a_few_collections() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
+@pytest.mark.parametrize("epsilon", ["0.5", "2"])
 def test_intervals_hold(epsilon: str) -> None:
-    """Of 400 collections at least 93 %: below that with probability 0.03 per rectangle if it is exactly 95 %."""
-    assert covered(epsilon, 400, 20_000).min() >= 0.93
+    """Of 200 collections at least 91 %: below that with probability 0.005 per rectangle if it is exactly 95 %."""
+    assert covered(epsilon, 200, 20_000).min() >= 0.91
 
 
 @pytest.mark.parametrize("place", [0, 1])
