@@ -43,7 +43,7 @@ test-faults: $(READY) system ## kill, cut, fill and turn back what a service nee
 	$(BIN)/pytest -q -m faults
 
 test-elsewhere: $(READY) system ## all tests but the faults as on another machine: processor, place, order, load, date
-	$(BIN)/python tools/elsewhere.py
+	$(BIN)/python tools/elsewhere.py $(ELSEWHERE)
 
 test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as old processors round, and with the oldest numpy and SciPy
 	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)

@@ -1,6 +1,7 @@
 """Run the tests as on another machine: other arithmetic, time zone, locale, order of files, load and date.
 
     python tools/elsewhere.py [whole] [busy] [later]     all three, or those that are named
+    python tools/elsewhere.py first                      as whole, but only the tests of `make test`
 
 whole  every test but the faults, with the BLAS kernel and numpy's code of a processor without AVX-512, two BLAS
        threads, a time zone in which it is tomorrow already, a German locale, a random hash seed, files in random order
@@ -83,10 +84,17 @@ def pytest(places: list[str], mark: str, variables: dict[str, str]) -> bool:
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}).returncode == 0
 
 
-def whole() -> bool:
+def other_machine() -> dict[str, str]:
     chance = str(random.SystemRandom().randrange(2**32))
-    variables = other_processor() | other_place() | {"PYTHONHASHSEED": chance, "ORDER": chance}
-    return pytest([], "not faults", variables)
+    return other_processor() | other_place() | {"PYTHONHASHSEED": chance, "ORDER": chance}
+
+
+def first() -> bool:
+    return pytest([], "not slow and not served and not faults", other_machine())
+
+
+def whole() -> bool:
+    return pytest([], "not faults", other_machine())
 
 
 @contextmanager
@@ -122,14 +130,15 @@ def later() -> bool:
         return pytest(DATED, "not slow and not faults", variables)
 
 
-RUNS: dict[str, Callable[[], bool]] = {"whole": whole, "busy": busy, "later": later}
+RUNS: dict[str, Callable[[], bool]] = {"whole": whole, "busy": busy, "later": later, "first": first}
+USUAL = ["whole", "busy", "later"]
 
 
 def main(names: list[str]) -> int:
     if unknown := set(names) - set(RUNS):
         sys.exit(f"there is no run {min(unknown)!r}: name some of {', '.join(RUNS)}")
     passed = {}
-    for name in names or list(RUNS):
+    for name in names or USUAL:
         begun = time.monotonic()
         passed[name] = RUNS[name]()
         print(

@@ -397,16 +397,16 @@ def test_stages_that_tell_more_than_they_state() -> None:
 
 
 class Understated(HadamardResponse):
-    """Says that a forged report does half of what it does."""
+    """Says that a forged report does a tenth of what it does."""
 
     @property
     def leverage(self) -> float:
-        return super().leverage / 2
+        return super().leverage / 10
 
 
 def test_an_interval_that_forged_reports_leave() -> None:
-    checks.check_forging(HadamardResponse(3, 1, blocks=1))
-    caught(checks.check_forging, Understated(3, 1, blocks=1), "outside of the interval")
+    checks.check_forging(HadamardResponse(3, 4))
+    caught(checks.check_forging, Understated(3, 4), "outside of the interval")
 
 
 @dataclass(frozen=True)

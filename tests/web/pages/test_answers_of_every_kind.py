@@ -897,7 +897,7 @@ def test_words_that_nobody_listed_are_found_expected_and_followed_on_the_dashboa
     protocol = Discovery(ShortText(4), 8, people=3_000)
     survey = Survey("words", [Question("word", "Which word?", protocol)], terms(budget=64))
     service.publish(survey)
-    rare = round(0.45 * 3_000 * float(protocol.visible(6_000) or 1))
+    rare = round(0.6 * 3_000 * float(protocol.visible(6_000) or 1))
     for epoch, often in ((current(survey) - 1, 600), (current(survey), 1_200)):
         bits, random = Simulation(often), np.random.default_rng(often)
         words = ["tea"] * often + ["soda"] * rare
