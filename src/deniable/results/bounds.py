@@ -128,7 +128,7 @@ def mean_ends(values: ArrayLike, counts: ArrayLike, level: float) -> Floats:
 
     All numbers that are possible are listed, also those that no report had. Counts need not be whole.
 
-    >>> mean_ends([0, 1], [[5, 5], [10, 0]], 0.95).round(3).tolist()
+    >>> (mean_ends([0, 1], [[5, 5], [10, 0]], 0.95).round(3) + 0.0).tolist()
     [[0.187, 0.813], [0.0, 0.308]]
     """
     seen = np.atleast_2d(np.asarray(counts, dtype=np.float64))
@@ -139,7 +139,7 @@ def mean_ends(values: ArrayLike, counts: ArrayLike, level: float) -> Floats:
         with_end = seen.copy()
         with_end[rows, np.argmax(sign * points, axis=1)] += 1
         ends.append(sign * _upper(sign * points, with_end, tail))
-    return np.stack(ends, axis=1)
+    return np.asarray(np.stack(ends, axis=1) + 0.0)  # no negative zero
 
 
 def _upper(values: Floats, weights: Floats, tail: float) -> Floats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -474,11 +473,12 @@ def test_what_is_refused(folder: Path, store: Store) -> None:
 class NoBucket(BaseHTTPRequestHandler):
     """An object store without the bucket that is asked for; or one that never answers."""
 
-    silent = threading.Event()
+    silent, over = threading.Event(), threading.Event()
 
     def answer(self) -> None:
         if self.silent.is_set():
-            time.sleep(20)
+            self.over.wait(20)
+            return  # whoever asked has gone
         content = b"<Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist</Message></Error>"
         self.send_response(404)
         self.send_header("Content-Length", str(len(content)))
@@ -500,8 +500,10 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.daemon_threads, server.block_on_close = True, False
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"s3://me:hunter2@bucket/reports?scheme=http&region=x&endpoint_override=127.0.0.1:{server.server_port}"
-    NoBucket.silent.clear()
+    NoBucket.over.set()
     server.shutdown()
+    NoBucket.silent.clear()
+    NoBucket.over.clear()
     server.server_close()
 
 
