@@ -10,9 +10,9 @@ Words      of a text: every word of the documentation's pages by its own share, 
 Spelling   32 words of the pages about protocols, of the share s each, found without a list and with the words of all
            other pages as candidates, from which the planted words were taken out: what helps is how words are spelled.
            And 32 texts that no such word is like, some digits and signs of other alphabets
-Any text   addresses, hex and base64 digits, telephone numbers, codes, faces, mixed alphabets, any characters and any
-           bytes: kinds that had no part in tuning. In each collection four of them at twice the stated share, beside
-           two words at the stated share
+Any text   addresses, hex and base64 digits, telephone numbers, codes and faces, which had no part in tuning; mixed
+           alphabets, any characters and any bytes, which resemble what was tuned on. In each collection four of them at
+           twice the stated share, beside two words at the stated share
 Cover      95 percent intervals of what was found, as it was found, with the share among everybody who was asked
 Cost       processor seconds, with cells of 2^16 and 7 new bits per group, so that groups are in proportion to bits
 """
