@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-rest test-faults test-elsewhere test-floats bench bench-quick bench-load bench-check audit-rivals docs lint style system format clean distclean
+.PHONY: help demo test test-all test-rest test-faults test-elsewhere test-floats dump dump-check bench bench-quick bench-load bench-check audit-rivals docs lint style system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,13 +40,19 @@ test-rest: $(READY) system ## what test leaves out, but the faults: slow statist
 	$(PYTEST) -m "(slow or served) and not faults"
 
 test-faults: $(READY) system ## kill, cut, fill and turn back what a service needs, on every store; a table of what was lost
-	$(BIN)/pytest -q -m faults
+	$(BIN)/pytest -q -n 2 --dist worksteal -m faults tests/faults
 
 test-elsewhere: $(READY) system ## all tests but the faults as on another machine: processor, place, order, load, date
 	$(BIN)/python tools/elsewhere.py $(ELSEWHERE)
 
 test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as old processors round, and with the oldest numpy and SciPy
 	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)
+
+dump: $(READY) ## write down everything that the protocols say, before a change that must not change it
+	$(BIN)/python -m tests.dump
+
+dump-check: $(READY) ## compare what the protocols say now with what was written down
+	$(BIN)/python -m tests.dump --check
 
 bench: $(READY) ## all benchmarks
 	$(BIN)/python -m benchmarks

@@ -85,12 +85,12 @@ def usual() -> dict[str, dn.Protocol]:
         "private strata, 50 answers": dn.PrivateStrata(
             dn.Records({"sex": ["f", "m"], "answer": dn.Integers(0, 49)}), 1
         ),
-        "places, 16 x 12": dn.Places(dn.Grid(16, 12), 1),
+        "places, 16 x 12": dn.PlanarLaplace(dn.Grid(16, 12), 1),
         "sets of 5 among 100": dn.ItemSets(dn.Sets(100, at_most=5), 1),
         "sets of 8 among 1,000": dn.ItemSets(dn.Sets(1000, at_most=8), 1),
         "keys and values, 3 of 20": dn.KeyValue(20, dn.Interval(1, 5), 1, at_most=3),
         "keys and values, 8 of 1,000": dn.KeyValue(1000, dn.Interval(1, 5), 1, at_most=8),
-        "discovery, 128 bits": dn.Discovery(dn.BitStrings(128), 1),
+        "discovery, 128 bits": dn.HeavyHitters(dn.BitStrings(128), 1),
         "open text, OLH sketch": dn.OLHSketch(dn.Strings(), 1),
         "open text, HCMS": dn.HCMS(dn.Strings(), 1),
         "open text, CMS of 1,024 cells": dn.CMS(dn.Strings(cells=1024), 1),
@@ -108,7 +108,7 @@ def usual() -> dict[str, dn.Protocol]:
 def kinds(size: Size) -> Case:
     facts: dict[str, str | int | float] = {}
     for name, protocol in usual().items():
-        if size.quick and protocol.slow_to_build:
+        if size.quick and protocol.traits.slow:
             continue
         begun = time.perf_counter()
         found = dn.privacy.audit(protocol, samples=2_000, seed=1)

@@ -144,7 +144,7 @@ def by_private_sex(table: dict[str, NDArray[np.str_]], epsilon: float, repeats: 
     for column, domain, given in (("hours", HOURS, hours), ("income", levels(table, "income"), table["income"])):
         protocol = dn.PrivateStrata({"sex": strata, column: domain}, epsilon)
         people = {"sex": table["sex"], column: given}
-        truth, found = protocol.truth(people), repeated(protocol, people, repeats)
+        truth, found = protocol.worth().truth(people), repeated(protocol, people, repeats)
         rows = [one.table() for one in found]
         for place in [at for at, name in enumerate(rows[0].groups) if name in strata]:
             held = np.mean([row.low[place] <= truth[place] <= row.high[place] for row in rows])

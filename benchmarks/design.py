@@ -104,7 +104,7 @@ def mixture(epsilon: float, most_positions: int = 30, most_width: int = 6) -> fl
         for positions in range(2, most_positions + 1)
         for width in range(1, most_width + 1)
     ]
-    rows = np.array([[window.figure_variances([x])[0] for x in numbers[200:]] for window in windows]).T
+    rows = np.array([[window.worth().variances([x])[0] for x in numbers[200:]] for window in windows]).T
     limits = np.hstack([rows, -np.ones((len(rows), 1))])
     sums = np.append(np.ones(len(windows)), 0.0)[None, :]
     found = linprog(np.append(np.zeros(len(windows)), 1.0), limits, np.zeros(len(rows)), sums, [1.0], bounds=(0, None))

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 import deniable as dn
 from benchmarks.registry import Case, Size, at_most, benchmark, seconds, work
 from deniable.domains import BitRows, BitStrings
-from deniable.protocols import Discovery, Found
+from deniable.protocols import Found, HeavyHitters
 from deniable.protocols.discovery.discovery import _prefixes
 
 Floats = NDArray[np.float64]
@@ -57,11 +57,11 @@ def crowd(bits: int, share: float, people: int, seed: int) -> tuple[list[str], B
     return [rows[i].tobytes().hex() for i in range(PLANTED)], BitRows(which, rows)
 
 
-def search(bits: int, epsilon: int, share: float, people: int, seed: int) -> tuple[Floats, Discovery]:
+def search(bits: int, epsilon: int, share: float, people: int, seed: int) -> tuple[Floats, HeavyHitters]:
     """Recall, precision, intervals that cover and intervals, processor seconds of tally and decoding; the protocol."""
     planted, column = crowd(bits, share, people, seed)
-    protocol = Discovery(BitStrings(bits), epsilon, people=people)
-    reports = protocol._many(column, dn.Simulation(seed))
+    protocol = HeavyHitters(BitStrings(bits), epsilon, people=people)
+    reports = protocol.draw_many(column, dn.Simulation(seed))
     start = time.process_time()
     tally = protocol.tally(reports)
     middle = time.process_time()
@@ -124,13 +124,13 @@ def words(epsilon: int, people: int, seed: int) -> Floats:
     listed, shares = words_of_pages()
     random = np.random.default_rng(seed)
     domain = dn.ShortText(16)
-    protocol = Discovery(domain, epsilon, people=people)
+    protocol = HeavyHitters(domain, epsilon, people=people)
     drawn = random.choice(len(listed), people, p=shares)
     column = BitRows(drawn, domain.encode(listed).entries[domain.encode(listed).which])
     held = np.bincount(drawn, minlength=len(listed)) / people
-    result = protocol.estimate(protocol.tally(protocol._many(column, dn.Simulation(seed))))
+    result = protocol.estimate(protocol.tally(protocol.draw_many(column, dn.Simulation(seed))))
     truth = {str(domain.label(domain.encode_one(word))): share for word, share in zip(listed, held, strict=True)}
-    smallest = protocol.visible(people) or 1.0
+    smallest = protocol.worth(people).visible() or 1.0
     wanted = {name for name, share in truth.items() if share >= smallest}
     named = {str(value) for value in result.values}
     ends = result.interval(COVERED, population=False)
@@ -151,13 +151,13 @@ def spelled(people: int, seed: int, foreign: bool) -> Floats:
     taken = {word.lower() for word in planted}
     listed = [word for word in others if word.lower() not in taken]
     domain = dn.ShortText(16)
-    protocol = Discovery(domain, 4, people=people)
+    protocol = HeavyHitters(domain, 4, people=people)
     which = (random.random(people) / (FOREIGN if foreign else SPELLED)).astype(np.int64)
     which = np.where(which < PLANTED, which, PLANTED + np.arange(people))
     column = domain.encode(planted)
     noise = random.integers(0, 256, (people, domain.size_in_bytes), dtype=np.uint8)
     rows = np.concatenate([column.entries[column.which], noise])
-    tally = protocol.tally(protocol._many(BitRows(which, rows), dn.Simulation(seed)))
+    tally = protocol.tally(protocol.draw_many(BitRows(which, rows), dn.Simulation(seed)))
     got = [{str(one) for one in protocol.estimate(tally, known).values} for known in (None, listed)]
     return np.array([figure for one in got for figure in (len(one & set(planted)) / PLANTED, len(one - set(planted)))])
 
@@ -180,11 +180,11 @@ def planted_strings(size: Size) -> Case:
         )
     facts["intervals of what was found"] = f"cover {inside / max(1, found):.1%} of {found:.0f}"
     _, column = crowd(64, 0.0033, people, 0)
-    protocol = Discovery(BitStrings(64), 4, people=people)
-    reports = protocol._many(column, dn.Simulation(1))
+    protocol = HeavyHitters(BitStrings(64), 4, people=people)
+    reports = protocol.draw_many(column, dn.Simulation(1))
     tally_of = protocol.tally(reports)
     tasks = {
-        "privatize": work(lambda: protocol._many(column, dn.Simulation(2)), people, "report"),
+        "privatize": work(lambda: protocol.draw_many(column, dn.Simulation(2)), people, "report"),
         "tally": work(lambda: protocol.tally(reports), people, "report"),
         "decode": work(lambda: protocol.estimate(tally_of), 1, "search"),
     }
@@ -259,7 +259,7 @@ def any_text(width: int, epsilon: int, people: int, seed: int) -> Floats:
     """Texts unlike words that were planted, and those found; words, and those found; values that nobody gave."""
     random = np.random.default_rng(seed)
     domain = dn.ShortText(width)
-    protocol = Discovery(domain, epsilon, people=people)
+    protocol = HeavyHitters(domain, epsilon, people=people)
     kinds = unlike_words(random, width)
     texts = [kinds[place] for place in random.choice(len(kinds), 4, replace=False)]
     share = protocol._smallest(people)
@@ -269,7 +269,7 @@ def any_text(width: int, epsilon: int, people: int, seed: int) -> Floats:
     own = random.integers(0, 256, (people, domain.size_in_bytes), dtype=np.uint8)
     which = np.where(place < len(shares), place, len(shares) + np.arange(people))
     rows = np.concatenate([column.entries[column.which], own])
-    result = protocol.estimate(protocol.tally(protocol._many(BitRows(which, rows), dn.Simulation(seed))))
+    result = protocol.estimate(protocol.tally(protocol.draw_many(BitRows(which, rows), dn.Simulation(seed))))
     named = {str(value) for value in result.values}
     wanted, words = ({str(domain.label(domain.encode_one(one))) for one in some} for some in (texts, BESIDE))
     return np.array([len(wanted), len(wanted & named), len(words), len(words & named), len(named - wanted - words)])
@@ -281,7 +281,7 @@ def texts_of_any_kind(size: Size) -> Case:
     for width, epsilon, people in ANY:
         seeds = range(SEEDS, SEEDS + size(20, 1))
         got = np.sum([any_text(width, epsilon, people, seed) for seed in seeds], axis=0)
-        share = Discovery(dn.ShortText(width), epsilon, people=people)._smallest_unlike(people)
+        share = HeavyHitters(dn.ShortText(width), epsilon, people=people)._smallest_unlike(people)
         facts[f"{width} bytes, epsilon {epsilon}, {people:,} people"] = (
             f"{got[1] / got[0]:.1%} of {got[0]:.0f} texts with a share of {share:.2g} found, {got[3] / got[2]:.1%} of "
             f"words with half of it; wrong ones per collection {got[4] / len(seeds):.2f}"
@@ -299,8 +299,8 @@ def cost(bits: int, people: int) -> tuple[int, float, float]:
     """Groups, and processor seconds to count and to search: the best of three runs."""
     _, column = crowd(bits, 0.02, people, 1)
     prefixes = _prefixes(bits, COST_CELL, COST_NEW)
-    protocol = Discovery(BitStrings(bits), 4, people=people, cell_bits=COST_CELL, prefixes=prefixes)
-    reports = protocol._many(column, dn.Simulation(1))
+    protocol = HeavyHitters(BitStrings(bits), 4, people=people, cell_bits=COST_CELL, prefixes=prefixes)
+    reports = protocol.draw_many(column, dn.Simulation(1))
     taken = []
     for _ in range(3):
         start = time.process_time()

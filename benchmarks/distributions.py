@@ -115,7 +115,7 @@ def ranges(size: Size) -> Case:
                 f"ours {ours:.1f}, least squares alone {squares:.1f}, {squares / ours:.2f} times as much"
             )
     people, cells = size(1_000_000, 20_000), size(65_536, 256)
-    flat = 1000 * math.sqrt(float(np.mean(np.ptp(_ends(cells), axis=1))) * dn.OLH(cells, 1).noise(people) ** 2)
+    flat = 1000 * math.sqrt(float(np.mean(np.ptp(_ends(cells), axis=1))) * dn.OLH(cells, 1).worth(people).noise ** 2)
     facts[f"{cells:,} numbers, {people:,} people"] = (
         f"ours {_range_errors(TRUTHS[1], people, cells, 0)[0]:.1f}, flat {flat:.1f}"
     )
@@ -227,7 +227,7 @@ def places(size: Size) -> Case:
     ends = np.hstack([np.sort(random.integers(0, own + 1, size=(200, 2)), axis=1) for own in (12, 16)]).astype(float)
     wanted, facts = _shares(true, ends), {}
     for name, protocol in {
-        **{f"epsilon {level} per cell side": dn.Places(grid, level) for level in ("1/2", 1, 2)},
+        **{f"epsilon {level} per cell side": dn.PlanarLaplace(grid, level) for level in ("1/2", 1, 2)},
         **{f"epsilon {level} between any two": dn.Rectangles(grid, level, people=people) for level in (1, 2, 4)},
     }.items():
         errors, held = [], []
@@ -237,7 +237,7 @@ def places(size: Size) -> Case:
             low, high = found._interval(ends, 1.959964, False)
             held.append(np.mean((low <= wanted) & (wanted <= high)))
         facts[name] = f"mean error {1000 * np.mean(errors):.1f}, 95 % intervals hold {100 * np.mean(held):.1f} %"
-    near, grr = dn.Places(grid, 1), dn.GRR(192, 1)
+    near, grr = dn.PlanarLaplace(grid, 1), dn.GRR(192, 1)
     cells = north * 16 + east
     tasks = {
         "places": work(lambda: near.tally(near.privatize(answers, dn.Simulation(0))), people, "person"),
@@ -328,8 +328,8 @@ def _distances(window: dn.Window, people: Floats, seed: int) -> dict[str, float]
     found = window.estimate(tally)
     shapes = {
         "ours": found.frequencies,
-        "published EMS": published(window.law, tally.counts, 1e-3, blurred=True),
-        "published EM": published(window.law, tally.counts, 1e-3 * math.exp(window.epsilon), blurred=False),
+        "published EMS": published(window.linear, tally.counts, 1e-3, blurred=True),
+        "published EM": published(window.linear, tally.counts, 1e-3 * math.exp(window.epsilon), blurred=False),
     }
     distances = {name: _distance(shares, people) for name, shares in shapes.items()}
     return distances | {"binned": _distance(_binned(people, window.epsilon, seed), people, even=True)}

@@ -21,6 +21,7 @@ from deniable.files.places import expand
 from deniable.files.units import Unit, cut, run_all
 from deniable.protocols import GRR, OUE, Protocol
 from deniable.randomness import Simulation
+from deniable.surveys import Survey
 
 GROUP = "files"
 ANSWERS = 1024
@@ -44,7 +45,7 @@ def files(protocol: Protocol, rows: int, parts: int = 4) -> Path:
     folder.mkdir()
     bits, rng = Simulation(rows), np.random.default_rng(1)
     for part in range(parts):
-        with report_writer(folder / f"{part}.parquet", protocol) as writer:
+        with report_writer(folder / f"{part}.parquet", Survey.of(protocol)) as writer:
             left = rows // parts
             while left:
                 count = min(left, BLOCK)
@@ -80,7 +81,7 @@ def peak(protocol: str, folder: Path) -> int:
     """MiB of a fresh process that tallies with one worker; what `getrusage` says would include its parent's."""
     code = (
         "import sys; from deniable.files import tally_files; from deniable.protocols import GRR, OUE; "
-        f"tally_files({protocol}, [sys.argv[1]]); "
+        f"from deniable.surveys import Survey; tally_files(Survey.of({protocol}), [sys.argv[1]]); "
         "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
@@ -92,11 +93,11 @@ def against_reading(protocol: Protocol, rows: int, small: int) -> Case:
     text = f"{protocol.name}({ANSWERS}, 1)"
     return Case(
         tasks={
-            "tally, all cores": work(lambda: tally_files(protocol, [folder], workers=cores), rows, "report"),
+            "tally, all cores": work(lambda: tally_files(Survey.of(protocol), [folder], workers=cores), rows, "report"),
             "pyarrow reads, all cores": work(lambda: read_table(folder), rows, "report"),
             "pyarrow reads, same processes": work(lambda: read_by_processes(folder, cores), rows, "report"),
             "pyarrow reads and verifies": work(lambda: read_by_processes(folder, cores, True), rows, "report"),
-            "tally, one core": work(lambda: tally_files(protocol, [folder], workers=1), rows, "report"),
+            "tally, one core": work(lambda: tally_files(Survey.of(protocol), [folder], workers=1), rows, "report"),
         },
         ratios=[
             cost("tally, all cores", of="pyarrow reads, all cores", goal=WITHIN),
@@ -132,7 +133,9 @@ def scaling(size: Size) -> Case:
         times = []
         for rows in sizes:
             folder = files(protocol, rows)
-            times.append(min(_timed(lambda f=folder, w=workers: count_files(protocol, [f], w)) for _ in range(5)))
+            times.append(
+                min(_timed(lambda f=folder, w=workers: count_files(Survey.of(protocol), [f], w)) for _ in range(5))
+            )
         slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
         facts[f"fitted exponent, {workers} worker{'s' * (workers > 1)}"] = round(float(slope), 3)
         shown = ", ".join(f"{rows:.0e}: {taken:.3f} s" for rows, taken in zip(sizes, times, strict=True))
@@ -160,7 +163,7 @@ def spark(size: Size) -> Case:
     return Case(
         tasks={
             "Spark, warm": work(lambda: _count_on(session, protocol, folder), rows, "report"),
-            "local engine": work(lambda: tally_files(protocol, [folder], workers=2), rows, "report"),
+            "local engine": work(lambda: tally_files(Survey.of(protocol), [folder], workers=2), rows, "report"),
         },
         ratios=[cost("Spark, warm", of="local engine", goal=at_most(4, full_only=True))],
         facts=facts,
@@ -182,7 +185,7 @@ def _session(master: str) -> Any:
 def _count_on(session: Any, protocol: Protocol, folder: Path) -> None:
     from deniable.files.spark import count_files_on
 
-    assert count_files_on(session, protocol, [folder]).files == 4
+    assert count_files_on(session, Survey.of(protocol), [folder]).files == 4
 
 
 def _timed(function: Any) -> float:

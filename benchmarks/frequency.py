@@ -288,7 +288,7 @@ def one_part(size: Size) -> Case:
     values = answers(n)
     columns = {"smoke": values % 2, "town": values, "sleep": values * (24 / ANSWERS)}
     reports = protocol.privatize(columns)
-    shares = [(inner, columns[name][:people]) for name, (inner, people) in protocol.parts(n).items()]
+    shares = [(inner, columns[name][:people]) for name, (inner, people) in protocol.worth(n).parts.items()]
     alone = [(inner, inner.privatize(some)) for inner, some in shares]
     single = [{name: column[i].item() for name, column in columns.items()} for i in range(one_by_one)]
     tasks = {

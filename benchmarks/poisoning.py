@@ -44,7 +44,7 @@ def by_kind(size: Size) -> Case:
         if number != "1":
             continue
         kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind)
-        inputs = protocol._input_count()
+        inputs = protocol.law().input_count
         held = [1 + people * 2 * (place + 1) // (inputs * (inputs + 1)) for place in range(inputs)]
         for how, moved in gains(protocol, held, inputs - 1, people // 10).items():
             most = int(np.nanargmax(np.abs(moved.expected)))

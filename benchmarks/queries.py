@@ -268,5 +268,5 @@ def splitting(size: Size) -> Case:
         name: f"{np.sqrt(np.mean(np.square(own))):.4f}" for name, own in errors.items()
     }
     facts["planner, split, worst share"] = f"{sampled.split_error(n, population=False):.4f}"
-    facts["planner, sampled, worst share"] = f"{sampled.error(n, population=False):.4f}"
+    facts["planner, sampled, worst share"] = f"{sampled.worth(n, population=False).error:.4f}"
     return Case({"reports": work(lambda: sampled.privatize(columns), n, "report")}, (), facts)

@@ -66,7 +66,7 @@ def items(people: SetColumn, epsilon: int, seed: int) -> tuple[float, float, flo
     """F1, NCR, and how many of the 32 chosen have their share in their interval."""
     count = int(people.items.max()) + 1
     protocol = CollisionSets(dn.Sets(count, LIMITS[epsilon]), epsilon)
-    result = protocol.estimate(protocol.tally(protocol._many(people, dn.Simulation(seed))))
+    result = protocol.estimate(protocol.tally(protocol.draw_many(people, dn.Simulation(seed))))
     top = result.top(TOP)
     kept = np.minimum(1.0, LIMITS[epsilon] / np.maximum(people.sizes, 1))
     share = np.bincount(people.items, np.repeat(kept, people.sizes), minlength=count) / len(people)
@@ -109,10 +109,10 @@ def pairs(people: SetColumn, epsilon: int, seed: int, truth: dict[tuple[int, int
     """F1 and NCR of pairs by the best guess and unbiased, then of products of shares from all of the people."""
     count, (most, weights) = int(people.items.max()) + 1, PAIRS[epsilon]
     protocol = ItemSets(dn.Sets(count, most), epsilon, largest=2, weights=weights)
-    result = protocol.estimate(protocol.tally(protocol._many(people, dn.Simulation(seed))))
+    result = protocol.estimate(protocol.tally(protocol.draw_many(people, dn.Simulation(seed))))
     scored = result.pairs
     alone = CollisionSets(dn.Sets(count, most), epsilon)
-    rival = alone.estimate(alone.tally(alone._many(people, dn.Simulation(seed)))).counts
+    rival = alone.estimate(alone.tally(alone.draw_many(people, dn.Simulation(seed)))).counts
     common = np.argsort(-rival)[:64].tolist()
     rivals = {pair: rival[pair[0]] * rival[pair[1]] for pair in combinations(sorted(common), 2)}
     each = [dict(zip(scored.sets, one.tolist(), strict=True)) for one in (scored.blended, scored.frequencies)]
@@ -155,7 +155,7 @@ def key_errors(epsilon: int, seed: int, people: int = 100_000, keys: int = KEYS,
     """Mean squared errors of shares and means: ours, PCKV-UE, PCKV-GRR."""
     column, shares, means = keyed(people, keys, each, seed)
     protocol = KeyValue(keys, dn.Interval(-1, 1), epsilon, at_most=each)
-    result = protocol.estimate(protocol.tally(protocol._many(column, dn.Simulation(seed))))
+    result = protocol.estimate(protocol.tally(protocol.draw_many(column, dn.Simulation(seed))))
     ours = (result["share"].frequencies, result["mean"].value)
     rivals = [_pckv(column, epsilon, keys, each, seed, kind) for kind in ("UE", "GRR")]
     found = [(np.mean((f - shares) ** 2), np.mean((m - means) ** 2)) for f, m in (ours, *rivals)]
@@ -216,10 +216,10 @@ def baskets_of_items(size: Size) -> Case:
             f"three phases F1 {rival[0]:.2f}, NCR {rival[1]:.2f}"
         )
     protocol = CollisionSets(dn.Sets(int(people.items.max()) + 1, 8), 4)
-    reports = protocol._many(people, dn.Simulation(1))
+    reports = protocol.draw_many(people, dn.Simulation(1))
     tally = protocol.tally(reports)
     tasks = {
-        "privatize": work(lambda: protocol._many(people, dn.Simulation(2)), len(people), "report"),
+        "privatize": work(lambda: protocol.draw_many(people, dn.Simulation(2)), len(people), "report"),
         "tally": work(lambda: protocol.tally(reports), len(people), "report"),
         "estimate": work(lambda: protocol.estimate(tally), 1, "estimate"),
     }
@@ -246,7 +246,7 @@ def keys_and_means(size: Size) -> Case:
         runs = [key_errors(epsilon, seed, size(100_000, 2_000)) for seed in range(SEEDS, SEEDS + size(20, 1))]
         share, mean, *rivals = np.mean(runs, axis=0)
         told = [f"{name} {rivals[2 * i] / share:.1f}x and {rivals[2 * i + 1] / mean:.1f}x" for i, name in _RIVALS]
-        law = KeyValue(KEYS, dn.Interval(-1, 1), epsilon, at_most=EACH).law
+        law = KeyValue(KEYS, dn.Interval(-1, 1), epsilon, at_most=EACH).inner
         formula = [
             rival / own
             for own, rival in zip(

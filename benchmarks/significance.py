@@ -56,7 +56,7 @@ def tests(size: Size) -> Case:
 def _surveys(protocol: ShareProtocol, shares: NDArray[np.float64], n: int, runs: int) -> Iterator[dn.Estimate]:
     random = np.random.default_rng([n, runs, *protocol.name.encode()])
     for people in random.multinomial(n, shares, runs):
-        tallies = protocol._simulate(people, 1, random)
+        tallies = protocol.kernel().simulate(people, 1, random)
         assert tallies is not None
         yield protocol.estimate(dn.Tally(protocol.fingerprint, n, tallies[0]))
 

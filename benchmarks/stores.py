@@ -124,6 +124,10 @@ class Worker:
         atexit.register(self._process.kill)
         self.wait()
 
+    @property
+    def process(self) -> int:
+        return self._process.pid
+
     def begin(self, epoch: int, batches: int, tidy: bool) -> None:
         assert self._process.stdin is not None
         print(epoch, batches, int(tidy), file=self._process.stdin, flush=True)

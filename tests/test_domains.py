@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import deniable as dn
 from deniable.domains import Categories, Integers, Strings, as_domain, load_domain
-from deniable.errors import DeniableError, DomainError, SpecError
+from deniable.errors import DeniableError, DomainError, SpecError, ValueRefused
 from deniable.protocols import GRR, OUE
 
 ANSWERS = Categories(["never", "once", "often"])
@@ -315,3 +316,32 @@ def test_what_is_printed_builds_it_again():
         assert eval(repr(protocol), named) == protocol
     assert repr(dn.Window(dn.Interval(0, 24), 3)) == "Window(Interval(0, 24), epsilon=3, positions=6, width=2)"
     assert repr(GRR(["yes", "no"], 0.5)) == "GRR(Categories(['yes', 'no']), epsilon='1/2')"
+
+
+@pytest.mark.parametrize(
+    ("domain", "values"),
+    [
+        (dn.Categories(["yes", "no"]), ["yes", "maybe"]),
+        (dn.Categories(["yes", "no"]), ["yes", None]),
+        (dn.Integers(0, 3), [1, 9]),
+        (dn.Integers(0, 3), [1, "x"]),
+        (dn.Interval(0, 1), [0.5, "x"]),
+        (dn.Strings(), ["a", 1]),
+        (dn.Sets(["a", "b"], 1), [["a"], ["c"]]),
+        (dn.KeyNumbers(["a", "b"], (0, 1), 1), [{"a": 1}, {"a": "x"}]),
+        (dn.Records({"a": ["x", "y"], "b": ["u", "v"]}), [{"a": "x", "b": "u"}, {"a": "x", "b": "w"}]),
+    ],
+    ids=str,
+)
+def test_a_refused_value_carries_its_index(domain, values):
+    """Nothing has to find the index in the sentence, and any name may stand in its place."""
+    with pytest.raises(ValueRefused) as caught:
+        domain.encode(values)
+    wrong = caught.value
+    assert wrong.place == 1
+    assert str(wrong) == f"value 1{wrong.complaint}"
+    assert wrong.about("row 7") == f"row 7{wrong.complaint}"
+    assert str(pickle.loads(pickle.dumps(wrong))) == str(wrong)
+    with pytest.raises(ValueRefused) as alone:
+        domain.encode_one(values[1])
+    assert alone.value.place == 0

@@ -48,6 +48,17 @@ def test_numpy_without_avx512_is_another_one() -> None:
         assert elsewhere.printed(exact) != elsewhere.printed(exact, **variables)
 
 
+def test_the_calendar_is_moved_and_time_runs_as_ever(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    variables = elsewhere.other_date(str(tmp_path))
+    if not variables:
+        pytest.skip("there is no C compiler")
+    code = "import time, datetime; print(time.time(), datetime.datetime.now().timestamp(), time.monotonic())"
+    clocks = [elsewhere.printed(code, **given).split() for given in (elsewhere.HERE, variables)]
+    days = [(float(there) - float(here)) / 86_400 for here, there in zip(*clocks, strict=True)]
+    assert days == pytest.approx([elsewhere.AHEAD_DAYS, elsewhere.AHEAD_DAYS, 0], abs=0.01)
+
+
 def test_a_tool_that_is_missing_fails_where_a_change_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "")
     elsewhere.missing("a locale")

@@ -202,7 +202,7 @@ def test_wrong_arguments(tmp_path: Path, silent: Any) -> None:
         silent(tally_files, SURVEY, [thing])
         silent(tally_files, thing, [SURVEY])
         silent(write_reports, reports, thing, [])
-        silent(write_reports, reports, protocol, [{"report": thing}])
+        silent(write_reports, reports, Survey.of(protocol), [{"report": thing}])
         silent(write_frame, SURVEY, thing, "folder")
         silent(protocol.tally, thing)
     assert not reports.exists()

@@ -24,7 +24,7 @@ for _, put in libraries:
 threads = lambda: [get() for get, _ in one_thread._libraries()]
 before, seen = threads(), []
 protocol = GRR(["yes", "no"], 1)
-GRR._estimate, plain = lambda self, tally: seen.append(threads()) or plain(self, tally), GRR._estimate
+GRR.infer, plain = lambda self, tally: seen.append(threads()) or plain(self, tally), GRR.infer
 protocol.estimate(protocol.tally(protocol.privatize(["yes", "no"])))
 assert seen == [[1] * len(libraries)], seen
 assert threads() == before == [2] * len(libraries), (before, threads())

@@ -1,12 +1,12 @@
-"""Run the tests as on another machine: other arithmetic, time zone, locale, order of files, load and date.
+"""Run the tests as on another machine: other arithmetic, time zone, locale, date, order of files and load.
 
-    python tools/elsewhere.py [whole] [busy] [later]     all three, or those that are named
-    python tools/elsewhere.py first                      as whole, but only the tests of `make test`
+    python tools/elsewhere.py [whole] [busy]     both, or the one that is named
+    python tools/elsewhere.py first              as whole, but only the tests of `make test`
 
 whole  every test but the faults, with the BLAS kernel and numpy's code of a processor without AVX-512, two BLAS
-       threads, a time zone in which it is tomorrow already, a German locale, a random hash seed, files in random order
+       threads, a time zone in which it is tomorrow already, a German locale, a calendar that is 40 days ahead, a random
+       hash seed, files in random order
 busy   the tests of pages, browser and service beside four busy processes, without the slow ones
-later  the tests that know a date, 40 days from now, without the slow ones
 
 What is missing here (a kernel, a locale, a compiler) is a failure if CI=true, and otherwise left out with a line.
 """
@@ -25,19 +25,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCALE, ZONE, AHEAD_DAYS = "de_DE.UTF-8", "Pacific/Kiritimati", 40
-SERVED = ["tests/web", "tests/collect", "tests/strangers"]
-DATED = [
-    "tests/surveys",
-    "tests/collect",
-    "tests/cli",
-    "tests/web",
-    "tests/docs/test_readme.py",
-    "tests/test_deploy.py",
-]
+BUSY = ["tests/web", "tests/collect/client", "tests/collect/server", "tests/strangers"]
 WITH_AVX512 = """
 from numpy._core._multiarray_umath import __cpu_dispatch__ as dispatched, __cpu_features__ as features
 print(*(name for name in dispatched if features[name] and ("AVX512" in name or name == "X86_V4")))
 """
+HERE = {"LD_PRELOAD": ""}
+"""For a process whose calendar is not moved."""
 NOW = "import time, datetime; print(int(time.time()), datetime.datetime.now().timestamp())"
 
 
@@ -84,17 +78,37 @@ def pytest(places: list[str], mark: str, variables: dict[str, str]) -> bool:
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}).returncode == 0
 
 
-def other_machine() -> dict[str, str]:
+def other_date(folder: str) -> dict[str, str]:
+    """A calendar that is ahead, in every process that the tests start; the library for it is built in the folder."""
+    seconds, library = AHEAD_DAYS * 86_400, str(Path(folder, "later.so"))
+    build = ["cc", "-O1", "-shared", "-fPIC", "-o", library, str(ROOT / "tools" / "later.c")]
+    try:
+        subprocess.run(build, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        missing("a C compiler")
+        return {}
+    variables = {"LD_PRELOAD": library, "AHEAD_SECONDS": str(seconds)}
+    clocks = [printed(NOW, **given).split() for given in (HERE, variables)]
+    if any(abs(float(there) - float(here) - seconds) > 60 for here, there in zip(*clocks, strict=True)):
+        missing("a clock that can be moved")
+        return {}
+    return variables
+
+
+def on_another_machine(mark: str) -> bool:
     chance = str(random.SystemRandom().randrange(2**32))
-    return other_processor() | other_place() | {"PYTHONHASHSEED": chance, "ORDER": chance}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # PostgreSQL runs as somebody else
+        variables = other_processor() | other_place() | {"PYTHONHASHSEED": chance, "ORDER": chance}
+        return pytest([], mark, variables | other_date(folder))
 
 
 def first() -> bool:
-    return pytest([], "not slow and not served and not faults", other_machine())
+    return on_another_machine("not slow and not served and not faults")
 
 
 def whole() -> bool:
-    return pytest([], "not faults", other_machine())
+    return on_another_machine("not faults")
 
 
 @contextmanager
@@ -109,29 +123,11 @@ def busy_processes(number: int = 4) -> Iterator[None]:
 
 def busy() -> bool:
     with busy_processes():
-        return pytest(SERVED, "not slow and not faults", {})
+        return pytest(BUSY, "not slow and not faults", {})
 
 
-def later() -> bool:
-    seconds = str(AHEAD_DAYS * 86_400)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)  # PostgreSQL runs as somebody else
-        library = str(Path(folder, "later.so"))
-        build = ["cc", "-O1", "-shared", "-fPIC", "-o", library, str(ROOT / "tools" / "later.c")]
-        try:
-            subprocess.run(build, check=True)
-        except (OSError, subprocess.CalledProcessError):
-            missing("a C compiler")
-            return True
-        variables = {"LD_PRELOAD": library, "AHEAD_SECONDS": seconds}
-        if any(abs(float(seen) - time.time() - int(seconds)) > 60 for seen in printed(NOW, **variables).split()):
-            missing("a clock that can be moved")
-            return True
-        return pytest(DATED, "not slow and not faults", variables)
-
-
-RUNS: dict[str, Callable[[], bool]] = {"whole": whole, "busy": busy, "later": later, "first": first}
-USUAL = ["whole", "busy", "later"]
+RUNS: dict[str, Callable[[], bool]] = {"whole": whole, "busy": busy, "first": first}
+USUAL = ["whole", "busy"]
 
 
 def main(names: list[str]) -> int:

@@ -154,7 +154,7 @@ export interface Protocol {
     readonly levels?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     project?(read: unknown, level: number): unknown;
     /**
-     * Of Places: how far a place moves, the cells that it may move to, the moves, and integer weights of staying, of any cell, and
+     * Of PlanarLaplace: how far a place moves, the cells that it may move to, the moves, and integer weights of staying, of any cell, and
      * of reports that are the place itself, summed over all places.
      */
     readonly reach?: number;
@@ -252,7 +252,7 @@ export interface Terms {
     readonly opens: number;
     readonly expires: number;
     readonly retention: "tally" | "reports";
-    readonly showFrom: number;
+    readonly minReports: number;
     readonly replaces: string | null;
     readonly campaign: Round | null;
   /** Who mixes sealed submissions on their way; null where they go to the server. */
@@ -270,8 +270,6 @@ export interface Round {
     readonly first?: string;
     readonly before?: string;
     readonly tally?: string;
-    /** What a next round asks, for people; "" where the kind is unknown here. */
-    readonly words: string;
 }
 
 export type Fetch = (address: string, options: RequestInit) => Promise<Response>;

@@ -604,10 +604,12 @@ const CELL = /^[0-9][0-9.,/]{0,20} [\p{L}\p{M}][\p{L}\p{M}\p{N}]{0,20}$/u;
 function gridOfPlaces(spec) {
   exactKeys(spec, ["kind", "columns", "rows", "cell"], "the domain");
   const { columns, rows, cell } = spec;
-  check(isWhole(columns, 2, MOST_PLACES) && isWhole(rows, 2, MOST_PLACES) && columns * rows <= MOST_PLACES, `a grid has at least 2 columns and 2 rows, and at most ${MOST_PLACES} cells`);
+  const fits = isWhole(columns, 2, MOST_PLACES) && isWhole(rows, 2, MOST_PLACES) && columns * rows <= MOST_PLACES;
+  check(fits, `a grid has at least 2 columns and 2 rows, and at most ${MOST_PLACES} cells`);
   check(cell === "" || (isText(cell) && CELL.test(cell)), "the size of a cell is a number and a unit");
   const side = (name, high) => ({ name, domain: { kind: "integers", low: 1, high } });
-  return { ...records({ kind: "records", columns: [side("north", rows), side("east", columns)] }), noun: "a place", shape: Object.freeze([rows, columns]), cell };
+  const sides = records({ kind: "records", columns: [side("north", rows), side("east", columns)] });
+  return { ...sides, noun: "a place", shape: Object.freeze([rows, columns]), cell };
 }
 
 /**
@@ -615,7 +617,8 @@ function gridOfPlaces(spec) {
  * the shape of the question's domain. Outside of the box it is the nearest cell at the edge, so that nothing is refused.
  */
 export function cellIn({ south, west, north, east }, [rows, columns], latitude, longitude) {
-  check([south, west, north, east].every(Number.isFinite) && south < north && west < east, "a box has four finite numbers, south below north and west below east");
+  const isBox = [south, west, north, east].every(Number.isFinite) && south < north && west < east;
+  check(isBox, "a box has four finite numbers, south below north and west below east");
   if (!Number.isFinite(latitude) || !Number.isFinite(longitude)) refuse("domain", "latitude and longitude are finite numbers");
   const at = (number, low, high, count) => 1 + Math.min(Math.max(Math.floor(((number - low) * count) / (high - low)), 0), count - 1);
   return { north: at(latitude, south, north, rows), east: at(longitude, west, east, columns) };
@@ -683,7 +686,19 @@ const byPosition = (position) => concat([0], toBytes(position, 4), [0, 0, 0, 0])
 const checkHashKey = (key) => check(isText(key) && !key.includes("\0"), "the key of a hash is text without NUL");
 const littleEndian = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(at, true);
 
-const DOMAINS = { __proto__: null, categories, integers, strings, interval, records, grid: gridOfPlaces, sets, "key-numbers": keyNumbers, "bit strings": bitStrings, "short text": shortText };
+const DOMAINS = {
+  __proto__: null,
+  categories,
+  integers,
+  strings,
+  interval,
+  records,
+  grid: gridOfPlaces,
+  sets,
+  "key-numbers": keyNumbers,
+  "bit strings": bitStrings,
+  "short text": shortText,
+};
 
 function loadDomain(spec) {
   check(typeof spec?.kind === "string", "the domain does not say its kind");
@@ -1364,7 +1379,8 @@ function profileTable({ columns }, epsilon, { mechanism, profiles: written, edge
   });
   const sums = rows.map((row) => row.map(((sum) => (weight) => (sum += weight))(0n)));
   check(sums.every((row) => row.at(-1) === WORD), "a row of a profile table adds up to 2^64");
-  const released = laws.map(({ tops }, i) => Array.from({ length: values.size }, (_, y) => tops.reduce((sum, top, x) => sum + top * rows[i * values.size + x][y], 0n)));
+  const weightOf = ({ tops }, i, y) => tops.reduce((sum, top, x) => sum + top * rows[i * values.size + x][y], 0n);
+  const released = laws.map((law, i) => Array.from({ length: values.size }, (_, y) => weightOf(law, i, y)));
   const within = joined.every(([i, j]) => isHidden(released, laws, i, j, epsilon) && isHidden(released, laws, j, i, epsilon));
   check(within, "the table tells more about a profile than its epsilon says");
   const reportBytes = bytesFor(values.size);
@@ -1374,7 +1390,7 @@ function profileTable({ columns }, epsilon, { mechanism, profiles: written, edge
   const possible = released.map((law) => law.map((weight) => weight > 0n));
   const wholes = laws.map(({ bottom }) => bottom * WORD);
   const table = { reportBytes, forms: values.size, thresholds: {}, draw, outputs, rows, total: WORD, rowOf, possible, released, wholes };
-  return { ...table, relation: "profiles", over: `two joined profiles: ${pairWords(joined, names)}` };
+  return { ...table, relation: "profiles", ...joinedPairs(joined, names) };
 }
 
 /** The laws of the profiles, each as numerators over one denominator. */
@@ -1415,11 +1431,12 @@ function isHidden(released, laws, i, j, epsilon) {
 
 const PAIRS_NAMED = 6;
 
-/** The joined profiles in words: the first few pairs, and how many more there are. */
-function pairWords(edges, names) {
-  const said = edges.slice(0, PAIRS_NAMED).map(([i, j]) => `${labelText(names.label(i))} and ${labelText(names.label(j))}`);
-  const more = edges.length - said.length;
-  return said.join("; ") + (more ? `; and ${more.toLocaleString("en")} more ${more === 1 ? "pair" : "pairs"}` : "");
+/** The joined profiles: the first few pairs by name, how many more there are, and both in words. */
+function joinedPairs(edges, names) {
+  const pairs = edges.slice(0, PAIRS_NAMED).map((pair) => pair.map((i) => labelText(names.label(i))));
+  const more = edges.length - pairs.length;
+  const rest = more ? `; and ${more.toLocaleString("en")} more ${more === 1 ? "pair" : "pairs"}` : "";
+  return { pairs, morePairs: more, over: `two joined profiles: ${pairs.map((pair) => pair.join(" and ")).join("; ")}${rest}` };
 }
 
 /** The hypotheses that a table's reports decide between: names, and integer weights of the answers. */
@@ -1526,7 +1543,9 @@ function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: l
     return grouped(written, level, columns.map((_, i) => alone(i)));
   }
   const rises = (view) => view.every((one, i) => isWhole(one, i ? view[i - 1] + 1 : 0, columns.length - 1));
-  check(Array.isArray(views) && views.length <= 4096 && views.every((view) => Array.isArray(view) && view.length > 0 && rises(view)), "a view has different columns of the record, in their order");
+  const isView = (view) => Array.isArray(view) && view.length > 0 && rises(view);
+  const areViews = Array.isArray(views) && views.length <= 4096 && views.every(isView);
+  check(areViews, "a view has different columns of the record, in their order");
   check(new Set(views.map(String)).size === views.length, "two views are about the same columns");
   check(Array.isArray(cells) && cells.length === columns.length, "there is one number of cells per column");
   check(Array.isArray(written) && written.length === views.length, "there is one group per view");
@@ -1679,7 +1698,9 @@ function queries({ columns }, _epsilon, { features: listed, forms, queries: aske
   check(new Set(listed.map(({ column, is }) => `${column} ${is}`)).size === listed.length, "two features are the same");
   const isForm = (form) => Array.isArray(form) && form.length === features.length + 1 && form.every((one) => isWhole(one, -LARGEST_WEIGHT, LARGEST_WEIGHT));
   check(Array.isArray(forms) && forms.every(isForm), "a form has a whole number per feature and one before them");
-  check(Array.isArray(asked) && isWhole(asked.length, 1, 4096) && Array.isArray(written) && written.length === asked.length, "there are 1 to 4096 queries, each with a group");
+  const areAsked = Array.isArray(asked) && isWhole(asked.length, 1, 4096);
+  const haveGroups = areAsked && Array.isArray(written) && written.length === asked.length;
+  check(haveGroups, "there are 1 to 4096 queries, each with a group");
   const parts = asked.map((spec) => {
     const withForm = isObject(spec) && "form" in spec;
     exactKeys(spec, withForm ? ["name", "times", "form", "link", "of", "bound", "squared"] : ["name", "times"], "a query");
@@ -1690,7 +1711,9 @@ function queries({ columns }, _epsilon, { features: listed, forms, queries: aske
     const odd = times.some((i) => features[i].signed && times.filter((j) => j === i).length % 2);
     if (!withForm) return { name, domain: UNIT_INTERVAL(odd ? "-1" : "0"), of: product };
     const left = from === null || (isPlace(from, features.length) && link !== "slope");
-    check(isPlace(form, forms.length) && FORM_LINKS.includes(link) && left && typeof squared === "boolean", "a query has a form, a link, a feature or none, and is squared or not");
+    const linked = isPlace(form, forms.length) && FORM_LINKS.includes(link) && left;
+    const isQuery = linked && typeof squared === "boolean";
+    check(isQuery, "a query has a form, a link, a feature or none, and is squared or not");
     const bound = readNumber(spec.bound, "a bound");
     check(bound > 0, "a bound is positive");
     const of = (values) => {
@@ -1708,7 +1731,9 @@ function queries({ columns }, _epsilon, { features: listed, forms, queries: aske
   check(new Set(asked.map(({ name }) => name)).size === asked.length, "two queries are called the same");
   if (regress !== undefined) {
     exactKeys(regress, ["target", "link"], "a regression");
-    check(isPlace(regress.target, features.length) && ["linear", "logistic"].includes(regress.link) && forms.length > 0, "a regression has a target, a linear or logistic link, and a form");
+    const { target, link } = regress;
+    const isModel = isPlace(target, features.length) && ["linear", "logistic"].includes(link) && forms.length > 0;
+    check(isModel, "a regression has a target, a linear or logistic link, and a form");
   }
   const { groups: figures, ...law } = grouped(written, level, parts);
   check(figures.every(({ protocol }) => "place" in protocol), "a query is answered by a protocol for a mean");
@@ -1781,7 +1806,8 @@ function rectangles({ columns }, _epsilon, { cells, grids, groups: written, epsi
   check(new Set(grids.map(String)).size === grids.length && grids.some((grid) => Math.min(...grid) > 1), "grids differ, and one at least cuts both numbers");
   const lengths = cells.map((count, side) => {
     const sizes = grids.map((grid) => grid[side]).sort((a, b) => a - b);
-    check(sizes.every((size, i) => i === 0 || size % sizes[i - 1] === 0) && sizes.at(-1) < 2 * count, "the cuts of a number lie inside each other and fit its cells");
+    const nested = sizes.every((size, i) => i === 0 || size % sizes[i - 1] === 0);
+    check(nested && sizes.at(-1) < 2 * count, "the cuts of a number lie inside each other and fit its cells");
     return Math.ceil(count / sizes.at(-1)) * sizes.at(-1);
   });
   const place = (answer, grid, side) => Math.floor(each[side](answer[side]) / (lengths[side] / grid[side]));
@@ -1832,7 +1858,9 @@ function places({ shape, cell }, [top, bottom], { domain: { kind }, reach }) {
   const draw = ([north, east], bits) => {
     const drawn = bits.draw(sums);
     const far = bits.integers(plane);
-    const [up, right] = drawn < offsets.length ? [north + offsets[drawn][0], east + offsets[drawn][1]] : [Math.floor(far / width) - reach, (far % width) - reach];
+    const near = (offset) => [north + offset[0], east + offset[1]];
+    const anyPlace = [Math.floor(far / width) - reach, (far % width) - reach];
+    const [up, right] = drawn < offsets.length ? near(offsets[drawn]) : anyPlace;
     const inside = (at, size) => Math.min(Math.max(at, 0), size - 1);
     return toBytes(inside(up, rows) * columns + inside(right, columns), reportBytes);
   };
@@ -2020,15 +2048,24 @@ const PROTOCOLS = {
   Queries: { law: queries, shape: "figure", needs: "columns", parameters: ["features", "forms", "queries", "groups"], optional: ["regress"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
   Rectangles: { law: rectangles, shape: "rectangle", needs: "columns", parameters: ["cells", "grids", "groups"] },
-  Places: { law: places, shape: "place", needs: "columns", parameters: ["reach"] },
-  Discovery: { law: discovery, shape: "prefix", needs: "bits", parameters: ["cell_bits", "prefixes", "groups"] },
+  PlanarLaplace: { law: places, shape: "place", needs: "columns", parameters: ["reach"] },
+  HeavyHitters: { law: discovery, shape: "prefix", needs: "bits", parameters: ["cell_bits", "prefixes", "groups"] },
   CollisionSets: { law: collisionSets, shape: "cell of a set", needs: "items", parameters: ["cells", "cohorts", "key"] },
   SubsetSets: { law: subsetSets, shape: "subset for a set", needs: "items", parameters: ["subset_size"] },
   ItemSets: { law: itemSets, shape: "items of a set", needs: "items", parameters: ["groups"] },
   KeyValue: { law: keyValue, shape: "keys at ends", needs: "numbers", parameters: ["law"] },
 };
 
-const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record", read: "an answer", items: "a set of items", numbers: "numbers by key", bits: "strings of bits" };
+const NEEDS = {
+  label: "a list of answers",
+  text: "text or a list of answers",
+  number: "a number",
+  columns: "a record",
+  read: "an answer",
+  items: "a set of items",
+  numbers: "numbers by key",
+  bits: "strings of bits",
+};
 
 /**
  * Every campaign that a survey may be a round of: how many rounds it has, its parameters, and what a round asks. How the
@@ -2039,21 +2076,22 @@ const CAMPAIGNS = {
   narrowing: {
     rounds: () => 2,
     parameters: { cells: [4, 256], margin: [1, 64] },
-    words: "the same numbers, on a narrower interval if most people surely lie inside it",
     asks: ({ name, domain, positions, width }, { cells }, round) =>
       name === "Window" && domain.kind === "interval" && (round > 1 || (positions === cells + 1 && width === 1)),
   },
   regression: {
     rounds: ({ batches }) => batches,
     parameters: { batches: [2, 64] },
-    words: "the same record, for a regression at the coefficients that this round leads to",
     asks: ({ name, regress, at }, _parameters, round) => name === "Queries" && regress !== undefined && (round > 1 || at[0].every((one) => one === 0)),
   },
   screening: {
     rounds: () => 2,
     parameters: { pairs: [1, 1024] },
-    words: "the pairs of parts that hang together most, by the answers to this round",
-    asks: ({ name, views = [] }, { pairs }, round) => name === "Attributes" && views.length > 0 && views.every(({ length }) => length === 2) && (round === 1 || views.length <= pairs),
+    asks: ({ name, views = [] }, { pairs }, round) =>
+      name === "Attributes" &&
+      views.length > 0 &&
+      views.every(({ length }) => length === 2) &&
+      (round === 1 || views.length <= pairs),
   },
 };
 
@@ -2263,7 +2301,7 @@ const MOST_QUESTIONS = 1000;
 const FEW_FORMS = 1024; // a repeated report that is one of more forms would tell its device from all others
 const LAST_EPOCH = 2 ** 32 - 1;
 const RELATIONS = ["any", "metric", "profiles", "edge", "stream", "sum"]; // between which inputs a level holds
-const TERMS = ["owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from"];
+const TERMS = ["owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "min_reports"];
 
 function checkText(value, what) {
   check(typeof value === "string" && value.trim(), `${what} is empty or not text`);
@@ -2298,8 +2336,7 @@ function readCampaign(spec, { epochs }, toAnswer) {
     check(usable && known.rounds(parameters) === rounds, `the parameters of the campaign ${kind} are not usable`);
   }
   const links = later ? Object.fromEntries(LINKS.map((link) => [link, spec[link]])) : {};
-  const { words = "" } = CAMPAIGNS[kind] ?? {};
-  return Object.freeze({ kind, parameters: Object.freeze({ ...parameters }), round, rounds, ...links, words });
+  return Object.freeze({ kind, parameters: Object.freeze({ ...parameters }), round, rounds, ...links });
 }
 
 const RELAY_ADDRESS = /^(https:\/\/[a-z0-9.-]+|http:\/\/(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?(\/[A-Za-z0-9._~-]+)*$/;
@@ -2353,7 +2390,7 @@ function readTerms(spec, toAnswer) {
     const alone = longitudinal.rule === "none" && spec.retention === "tally" && !["relay", "campaign", "delete_days"].some((key) => key in spec);
     check(alone, "a survey with several collectors adds up fresh answers and keeps sums only");
   }
-  check(isWhole(spec.show_from, 1, 10 ** 12), "the smallest number of answers to show is not usable");
+  check(isWhole(spec.min_reports, 1, 10 ** 12), "the smallest number of answers to show is not usable");
   check(!("replaces" in spec) || isFingerprint(spec.replaces), "the survey that this one replaces is no fingerprint");
   return Object.freeze({
     owner: spec.owner,
@@ -2369,7 +2406,7 @@ function readTerms(spec, toAnswer) {
     expires,
     retention: spec.retention,
     deleteDays: spec.delete_days ?? null,
-    showFrom: spec.show_from,
+    minReports: spec.min_reports,
     replaces: spec.replaces ?? null,
     campaign: readCampaign(spec.campaign, longitudinal, toAnswer),
     relay: spec.relay ? Object.freeze({ ...spec.relay, host: spec.relay.address.split("/")[2] }) : null,
@@ -2683,7 +2720,7 @@ export function surveyChanges(before, after) {
   note("retention", old.retention, now.retention, now.retention === "reports" ? "weaker" : "stronger");
   const [days, newDays] = [old.delete_days ?? 0, now.delete_days ?? 0];
   if (![old.retention, now.retention].includes("reports")) note("days until reports are deleted", days, newDays, newDays > days ? "weaker" : "stronger");
-  note("shown from n", old.show_from, now.show_from, now.show_from < old.show_from ? "weaker" : "stronger");
+  note("shown from n", old.min_reports, now.min_reports, now.min_reports < old.min_reports ? "weaker" : "stronger");
   note("opens", old.opens, now.opens);
   note("expires", old.expires, now.expires);
   note("length of an epoch", `${old.epochs.seconds} seconds`, `${now.epochs.seconds} seconds`);

@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from deniable.protocols import THE as THE
     from deniable.protocols import Attributes as Attributes
     from deniable.protocols import DBitFlip as DBitFlip
-    from deniable.protocols import Discovery as Discovery
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import Evolving as Evolving
     from deniable.protocols import HadamardResponse as HadamardResponse
+    from deniable.protocols import HeavyHitters as HeavyHitters
     from deniable.protocols import ItemSets as ItemSets
     from deniable.protocols import KeyValue as KeyValue
     from deniable.protocols import LOneBitMean as LOneBitMean
@@ -71,7 +71,8 @@ if TYPE_CHECKING:
     from deniable.protocols import Moments as Moments
     from deniable.protocols import OLHSketch as OLHSketch
     from deniable.protocols import OneBitMean as OneBitMean
-    from deniable.protocols import Places as Places
+    from deniable.protocols import Piecewise as Piecewise
+    from deniable.protocols import PlanarLaplace as PlanarLaplace
     from deniable.protocols import PrivateStrata as PrivateStrata
     from deniable.protocols import Protocol as Protocol
     from deniable.protocols import Queries as Queries
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Rectangles as Rectangles
     from deniable.protocols import Reports as Reports
     from deniable.protocols import SecureSum as SecureSum
+    from deniable.protocols import SquareWave as SquareWave
     from deniable.protocols import Stratified as Stratified
     from deniable.protocols import SubsetSelection as SubsetSelection
     from deniable.protocols import Table as Table
@@ -106,7 +108,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Loaded when first used, so that a script which needs one protocol does not wait for every layer.
+# Loaded on first use, so that a script that needs one protocol does not load every layer.
 _HOMES = {
     "channels": ("Channel", "DiscreteLaplace", "GridLaplace", "Query", "divergence", "utility"),
     "domains": (
@@ -128,7 +130,7 @@ _HOMES = {
         *(
             "Attributes",
             "DBitFlip",
-            "Discovery",
+            "HeavyHitters",
             "Estimate",
             "Evolving",
             "HadamardResponse",
@@ -141,7 +143,7 @@ _HOMES = {
         *(
             "ItemSets",
             "KeyValue",
-            "Places",
+            "PlanarLaplace",
             "Protocol",
             "Queries",
             "Ranges",
@@ -151,7 +153,7 @@ _HOMES = {
             "Table",
             "Tally",
         ),
-        *("PrivateStrata", "SecureSum", "Stratified", "Window"),
+        *("Piecewise", "PrivateStrata", "SecureSum", "SquareWave", "Stratified", "Window"),
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),

@@ -1,14 +1,14 @@
-"""Packages that may be there: optional dependencies, and what other people add.
+"""Optional packages: extras of this package, and plugins that others install.
 
-Extras     a missing package is named with the line that installs it
+Extras     the error for a missing package gives the command that installs it
 Plugins    a package that adds domains and protocols names its module in its metadata, and the module registers its
            classes when it is imported:
 
                [project.entry-points."deniable.kinds"]
                mine = "my_package.my_module"
 
-           They are imported when a spec, a draft or the planner asks for kinds, not by `import deniable`
-Late names a package's front door may load a name when it is first used: `late`
+           They are imported when a spec, a draft or the planner looks up kinds, not by `import deniable`
+Late names a package's `__init__` may load a name on first use: `late`
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deniable.errors import MissingExtra, SpecError
 
 
 def require(module: str, extra: str) -> Any:
-    """Import `module`, or say which extra brings it."""
+    """Import `module`; if it is missing, raise an error that names the extra that installs it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
@@ -32,9 +32,9 @@ def require(module: str, extra: str) -> Any:
 
 
 def late(package: str, homes: Mapping[str, tuple[str, ...]], opened: tuple[str, ...] = ()) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names are loaded when they are first used: module -> its names.
+    """The `__getattr__` of a package that loads names on first use; `homes` maps each module to its names.
 
-    Names under "" are modules of the package themselves. The names of `opened` modules stand in their own `__all__`.
+    Names under "" are modules of the package. The names of `opened` modules are listed in their own `__all__`.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 
@@ -56,7 +56,7 @@ GROUP = "deniable.kinds"
 
 
 def _nobody_adds() -> bool:
-    """Whether no installed package names our group; False where only the slower search of the library can tell.
+    """Whether no installed package uses our entry-point group; False if only the library's slower search can tell.
 
     The library's own search takes a tenth of a command's time, and nearly always finds nothing.
     """
@@ -81,16 +81,16 @@ def _nobody_adds() -> bool:
 
 @cache
 def load_plugins() -> tuple[str, ...]:
-    """Import every module that an installed package names; the names of the entry points."""
+    """Import every plugin module of the installed packages; returns the names of the entry points."""
     if _nobody_adds():
         return ()
-    from importlib.metadata import entry_points  # it takes as long as the rest of the command's start
+    from importlib.metadata import entry_points  # this import takes as long as the rest of the command's start
 
     found = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     for entry in found:
         try:
             import_module(entry.module)
-        except Exception as wrong:  # somebody else's module may raise anything
+        except Exception as wrong:  # a third-party module may raise anything
             raise SpecError(
                 f"the package behind the entry point {entry.name!r} of {GROUP} cannot be imported: {wrong}"
             ) from wrong

@@ -1,8 +1,8 @@
-"""Files: written whole or not at all, and read strictly (JSON and CSV).
+"""Files: atomic writes, and strict reading of JSON and CSV.
 
-Write      content goes to a file of another name in the same directory, reaches the disk, and takes its name in one
-           step; an error or an interruption removes it. A device or a pipe has no name to take and is written directly
-JSON       no repeated keys, no NaN and no infinity; numbers with a decimal point become `Decimal`, as they are written
+Write      content goes to a temporary file in the same directory, is synced to disk, and is renamed in one step; an
+           error or an interruption removes it. A device or a pipe cannot be renamed over and is written directly
+JSON       no repeated keys, no NaN and no infinity; numbers with a decimal point become `Decimal`, digit for digit
 CSV        comma, semicolon or tab, whichever is most frequent in the first line; blank lines do not count
 Errors     one sentence that names the input, what is wrong and where
 """
@@ -35,7 +35,7 @@ _LARGEST_EXPONENT = 2000
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` when the block ends without an error."""
+    """A file to write; it replaces `path` when the block ends without an error."""
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as stream:
             yield stream
@@ -46,12 +46,12 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_path(path: str | Path, private: bool = False) -> Iterator[Path]:
-    """An empty file of another name to fill, which takes the place of `path` when the block ends without an error.
+    """An empty temporary file to fill; it replaces `path` when the block ends without an error.
 
-    A file that is replaced keeps its mode; a `private` one can be read by its owner only, whatever was there before.
+    A replaced file keeps its mode; a `private` file is readable by its owner only, whatever was there before.
     Errors of the operating system name `path`.
     """
-    # Behind a link, so that the file changes and not the link.
+    # Follow a link, so that its target changes and not the link.
     target = Path(os.path.realpath(path))
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -80,13 +80,13 @@ def _named(partial: Path, path: str | Path) -> Iterator[None]:
 
 
 def sync_directory(path: Path) -> None:
-    """Make new names in a directory durable, where directories can be opened and synced."""
+    """Make new names in a directory durable, if directories can be opened and synced here."""
     if os.name != "posix":
         return
     try:
         _sync(path, os.O_RDONLY)
     except PermissionError:
-        return  # it may be written, but not read
+        return  # the directory may be writable but not readable
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
@@ -109,7 +109,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def load_json(path: str | Path, read: Callable[[Any], T]) -> T:
-    """What `read` makes of a JSON file; its refusals get the name of the file."""
+    """The result of `read` for the content of a JSON file; its errors get the name of the file."""
     content = read_json(path)
     try:
         return read(content)
@@ -118,7 +118,7 @@ def load_json(path: str | Path, read: Callable[[Any], T]) -> T:
 
 
 def parse_json(content: str | bytes, where: str) -> Any:
-    """The value that this text writes; `where` is how messages call it. Raises `SpecError`."""
+    """The value of a JSON text; error messages call it `where`. Raises `SpecError`."""
     text = _decoded(content, where)
 
     def refuse(constant: str) -> Any:
@@ -133,7 +133,7 @@ def parse_json(content: str | bytes, where: str) -> Any:
 
     def decimal(written: str) -> Decimal:
         value = Decimal(written)
-        # Turned into an integer, 1e999999999 would fill the memory.
+        # Converted to an integer, 1e999999999 would fill the memory.
         if value and abs(value.adjusted()) > _LARGEST_EXPONENT:
             raise SpecError(f"{where} holds a number that is out of any sensible range")
         return value

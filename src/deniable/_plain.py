@@ -1,4 +1,4 @@
-"""Text of strangers on its way to people: nothing that drives a terminal, reorders a line or starts a formula."""
+"""Untrusted text made safe to show: nothing that controls a terminal, reorders a line or starts a formula."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 QUOTED = r"^'('*[=+\-@\t\r])"
-"""What `plain_cell` looks for, as a regular expression of any kind; the group is what stays."""
+"""The pattern that `plain_cell` looks for, valid in any regular expression dialect; the group is the part to keep."""
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""Text with control, bidirectional and other invisible characters as escapes; spaces of all kinds stay.
+    r"""Text with control, bidirectional and other invisible characters escaped; spaces of all kinds stay.
 
-    Escaping twice is escaping once. Characters in `keep` stay, too.
+    Escaping twice has the same result as escaping once. Characters in `keep` stay, too.
 
     >>> escaped("tea\x1b[2J"), escaped("a\u202eb"), escaped("a\nb"), escaped("a\nb", keep="\n")
     ('tea\\x1b[2J', 'a\\u202eb', 'a\\nb', 'a\nb')
@@ -31,10 +31,10 @@ def escaped(text: str, keep: str = "") -> str:
 
 
 def csv_cell(cell: Any, formulas: bool = False) -> Any:
-    """A cell of CSV: empty where a number is not known; text that a spreadsheet would run gets a ' in front.
+    """A CSV cell: empty for an unknown number; text that a spreadsheet would execute gets a leading '.
 
-    That is text which begins with =, +, -, @, tab or carriage return. `formulas=True` leaves it as it is. Numbers are
-    never changed. `plain_cell` undoes it.
+    Such text begins with =, +, -, @, tab or carriage return. `formulas=True` leaves it unchanged. Numbers are
+    never changed. `plain_cell` reverses this.
 
     >>> csv_cell("=1+1"), csv_cell("=1+1", formulas=True), csv_cell("tea"), csv_cell(-0.3), csv_cell(float("nan"))
     ("'=1+1", '=1+1', 'tea', -0.3, '')
@@ -45,7 +45,7 @@ def csv_cell(cell: Any, formulas: bool = False) -> Any:
 
 
 def plain_cell(cell: str) -> str:
-    """The text that `csv_cell` wrote; what begins otherwise stays as it is.
+    """The text that `csv_cell` wrote; other cells stay as they are.
 
     >>> plain_cell("'=1+1"), plain_cell(csv_cell("'=1")), plain_cell("'quoted'"), plain_cell("-3")
     ('=1+1', "'=1", "'quoted'", '-3')

@@ -1,12 +1,12 @@
-"""One thread for linear algebra around fits of small matrices.
+"""Limit linear algebra to one thread while small matrices are fitted.
 
-OpenBLAS shares every product among all cores and lets them spin between two. The matrices of a fit have some hundred
-rows, so that this takes several times as long as one thread. The command line sets one thread before numpy is loaded.
-In a notebook numpy is there first, and only the library itself can be told.
+OpenBLAS splits every product among all cores and lets them spin between two products. The matrices of a fit have a
+few hundred rows, so this takes several times as long as one thread. The command line sets one thread before numpy is
+loaded. In a notebook numpy is loaded first, and the limit must be set in the library itself.
 
-Libraries  the OpenBLAS that the wheels of numpy and scipy bring along, by its own functions; any other one by
-           threadpoolctl, where that is installed; else nothing is changed
-Scope      the number is that of the process: it is set back when the last of all blocks ends, in whatever thread
+Libraries  the OpenBLAS in the wheels of numpy and scipy, through its own functions; any other library through
+           threadpoolctl, if that is installed; else nothing is changed
+Scope      the limit applies to the whole process: it is reset when the last block ends, in whatever thread
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -32,7 +33,7 @@ Library = tuple[Callable[[], int], Callable[[int], Any]]
 
 
 class _OneThread(ContextDecorator):
-    """A block, or a decorator of a function, in which linear algebra has one thread."""
+    """A context manager and decorator that gives linear algebra one thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +59,7 @@ class _OneThread(ContextDecorator):
                     put(threads)
 
     def _libraries(self) -> list[Library]:
-        """What is loaded by now; scipy comes later than numpy."""
+        """The libraries that are loaded now; scipy may be loaded later than numpy."""
         for path in _bundled():
             if path not in self._known:
                 with suppress(OSError, StopIteration):
@@ -73,13 +74,19 @@ class _OneThread(ContextDecorator):
 
 
 def _bundled() -> Iterator[str]:
-    """The files of OpenBLAS in the wheels of the packages that are loaded."""
+    """The OpenBLAS files in the wheels of the loaded packages."""
     for package in ("numpy", "scipy"):
         place = getattr(sys.modules.get(package), "__file__", None)
         if place is not None:
-            folder = Path(place).parent
-            for libraries in (folder.with_name(f"{package}.libs"), folder / ".dylibs"):
-                yield from (str(path) for path in libraries.glob("*openblas*"))
+            yield from _files(package, place)
+
+
+@cache
+def _files(package: str, place: str) -> tuple[str, ...]:
+    """The OpenBLAS files of one package; estimates are made too often to look for them each time."""
+    folder = Path(place).parent
+    folders = folder.with_name(f"{package}.libs"), folder / ".dylibs"
+    return tuple(str(path) for libraries in folders for path in libraries.glob("*openblas*"))
 
 
 def _by_threadpoolctl() -> Library:

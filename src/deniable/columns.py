@@ -1,6 +1,6 @@
 """Columns of answers, read from lists, numpy, pandas, polars or Arrow.
 
-Columns that are dictionary-encoded already (Arrow dictionaries, pandas categoricals) give codes and entries, so that
+Dictionary-encoded columns (Arrow dictionaries, pandas categoricals) give codes and entries, so that
 labels are looked up once per entry and not once per row. None of these packages is imported: a column is recognized
 by its methods.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import DomainError
+from deniable.errors import DomainError, ValueRefused
 
 
 def kind(value: Any) -> str:
@@ -23,26 +23,27 @@ def kind(value: Any) -> str:
 
 
 def is_absent(value: Any) -> bool:
-    """None, NaN, and what pandas has for them."""
+    """Whether a value is None, NaN, or the pandas equivalent."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas' NA is neither equal nor unequal to anything
         return True
-    except ValueError:  # an array, which is something, if no answer
+    except ValueError:  # an array, which is not absent, even if it is not an answer
         return False
 
 
 def absent(place: int) -> DomainError:
-    return DomainError(
-        f"value {place} is missing, and nothing stands for missing answers: leave such rows out, or give listed "
+    return ValueRefused(
+        " is missing, and nothing stands for missing answers: leave such rows out, or give listed "
         'answers a label for them ("missing": "no answer" in the question\'s draft, '
-        'or dn.Categories([...], missing="no answer"))'
+        'or dn.Categories([...], missing="no answer"))',
+        place,
     )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Coded:
-    """A column as codes into its different entries; -1 is a missing one."""
+    """A column as codes into its distinct entries; -1 is a missing value."""
 
     codes: NDArray[np.int64]
     entries: Sequence[Any]
@@ -55,7 +56,7 @@ class Coded:
         return Coded(self.codes[start : start + count], self.entries)
 
     def map(self, meaning: Callable[[Any], Any]) -> Coded:
-        """The column with another entry in the place of each."""
+        """The column with each entry replaced by `meaning(entry)`."""
         return Coded(self.codes, [meaning(entry) for entry in self.entries])
 
 
@@ -72,7 +73,7 @@ def coded(values: Any) -> Coded:
     for value in flat(values).tolist():
         try:
             code = -1 if is_absent(value) else table.setdefault((type(value), value), len(entries))
-        except TypeError:  # what cannot be hashed is an entry of its own
+        except TypeError:  # a value that cannot be hashed is an entry of its own
             code = len(entries)
         if code == len(entries):
             entries.append(value)
@@ -81,7 +82,7 @@ def coded(values: Any) -> Coded:
 
 
 def dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
-    """Codes and entries of a column that holds, or can cheaply get, a dictionary."""
+    """Codes and entries of a column that has, or can cheaply compute, a dictionary."""
     if isinstance(values, Coded):
         return values.codes, values.entries
     if hasattr(values, "cat") and hasattr(values, "dtype") and hasattr(values.cat, "codes"):  # pandas
@@ -91,7 +92,7 @@ def dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
         array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
         try:
             encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
-        except NotImplementedError:  # of lists and structures
+        except NotImplementedError:  # for lists and structures
             return None
         codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
         return codes, encoded.dictionary.to_pylist()
@@ -99,7 +100,7 @@ def dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
 
 
 def flat(values: Any) -> NDArray[Any]:
-    """A flat array; one value counts as a column of one, and mixed kinds stay what they are."""
+    """A flat array; a single value becomes a column of length one, and values of mixed types keep their types."""
     if isinstance(values, Coded):
         if values.codes.size and values.codes.min() < 0:
             raise absent(int(np.argmin(values.codes)))
@@ -140,7 +141,7 @@ def unique(array: NDArray[Any]) -> tuple[NDArray[np.int64], list[Any]]:
 
 
 def _arrow(values: Any) -> Any:
-    """A column of polars as one of Arrow, or as a list where pyarrow is not installed."""
+    """A polars column as an Arrow column, or as a list if pyarrow is not installed."""
     if not hasattr(values, "to_arrow"):
         return values
     try:

@@ -1,7 +1,7 @@
 """The exceptions that the package raises.
 
 Every exception of the package derives from `DeniableError` and from the built-in exception that a
-Python user would expect in its place. A message is one sentence that names what is wrong, followed by
+Python user would expect. A message is one sentence that names the problem, followed by
 how to fix it. On a device a message never contains the respondent's value; in analysis code it may.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 
 class DeniableError(Exception):
-    """Anything that this package refuses."""
+    """Base class of all errors that this package raises."""
 
 
 class NumberError(DeniableError, ValueError):
-    """A number that cannot be read exactly, or lies outside what is allowed."""
+    """A number that cannot be read exactly, or is out of range."""
 
 
 class EpsilonError(NumberError):
@@ -36,16 +36,36 @@ class DomainError(DeniableError, ValueError):
     """An answer that the domain does not have, or a domain that cannot be used."""
 
 
+class ValueRefused(DomainError):
+    """An answer that the domain does not have, with its index in the column.
+
+    Args:
+        complaint: What is wrong, to be read after a name of the value: ", a str, is not a number".
+        place: Index of the value; None if the complaint is a whole sentence.
+    """
+
+    def __init__(self, complaint: str, place: int | None = None) -> None:
+        self.complaint, self.place = complaint, place
+        super().__init__(self.about(f"value {place}"))
+
+    def about(self, name: str) -> str:
+        """The message with another name for the value, such as "row 3"."""
+        return self.complaint if self.place is None else f"{name}{self.complaint}"
+
+    def __reduce__(self) -> tuple[type[ValueRefused], tuple[str, int | None]]:
+        return type(self), (self.complaint, self.place)
+
+
 class ReportError(DeniableError, ValueError):
     """Bytes that are not a report of this protocol."""
 
 
 class MismatchError(DeniableError, ValueError):
-    """Reports, tallies or estimates of different protocols or surveys, which must not be added or compared."""
+    """Reports, tallies or estimates of different protocols or surveys; they must not be added or compared."""
 
 
 class ChannelError(DeniableError, ValueError):
-    """A channel that cannot do what was asked of it (singular, too large, not private)."""
+    """A channel that does not support the requested operation (singular, too large, not private)."""
 
 
 class SpecError(DeniableError, ValueError):
@@ -53,7 +73,12 @@ class SpecError(DeniableError, ValueError):
 
 
 class MissingExtra(DeniableError, RuntimeError):
-    """An optional dependency that is not installed."""
+    """An optional dependency that is not installed.
+
+    Args:
+        package: The package that is missing.
+        extra: The extra of this project that installs it.
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         self.package = package

@@ -3,10 +3,10 @@
 No float touches a privacy claim. A float that a person typed is read by its `repr` (0.1 is 1/10).
 e^x of a non-zero rational x is irrational, so every comparison of e^x with a rational, and every
 floor or ceiling of a rational function of e^x, is decided after finitely many bits: the results below
-do not depend on a working precision, and any language that follows the same rule gets the same integers.
+do not depend on the working precision, and any language that follows the same rule gets the same integers.
 
 Bounds     0 <= sum of all terms x^i / i! beyond N  <=  next term * 1 / (1 - x / (N + 2)), for x < N + 2
-Rounding   `floor` and `ceil` in a name say in which direction; nothing is rounded to nearest
+Rounding   `floor` and `ceil` in a name state the direction; nothing is rounded to nearest
 """
 
 from __future__ import annotations
@@ -31,19 +31,29 @@ WORD_BITS = 64
 WORD = 1 << WORD_BITS
 
 MOST_DIGITS = 100
-"""Of an epsilon and of numbers in a survey: more than any float has."""
+"""Maximum number of digits of an epsilon and of the numbers in a survey: more than any float has."""
 
 _SHORT_END = 10**MOST_DIGITS
 _LARGEST_EXPONENT = 1 << 20
 
-# Longer than any number that a person or a program has a reason to write; keeps a hostile one cheap.
+# Longer than any number that a person or a program has a reason to write; a hostile number stays cheap to reject.
 _LONGEST = 2000
 _COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*\Z")
 _RATIO = re.compile(r"\s*[+-]?\d+\s*/\s*\d+\s*\Z")
 
 
 def fraction(value: Any, what: str = "the number") -> Fraction:
-    """Read a number exactly; a float counts as the decimal that prints it.
+    """Read a number exactly; a float is read as the decimal that prints it.
+
+    Args:
+        value: An integer, a fraction, a decimal, a float or a text such as "1/3".
+        what: What the number is, for error messages.
+
+    Returns:
+        The number.
+
+    Raises:
+        NumberError: It is not a finite number.
 
     >>> fraction(0.1), fraction("1/3"), fraction("1e-3")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000))
@@ -98,7 +108,17 @@ def _from_decimal(value: Decimal, what: str) -> Fraction:
 
 
 def whole(value: Any, what: str) -> int:
-    """Read a size or a count of steps; 3.0 is whole, 2.5 is refused rather than cut.
+    """Read a size or a count of steps; 3.0 is accepted as whole, 2.5 is refused rather than truncated.
+
+    Args:
+        value: A number.
+        what: What the number is, for error messages.
+
+    Returns:
+        The integer.
+
+    Raises:
+        NumberError: It is not a whole number.
 
     >>> whole(3.0, "the size")
     3
@@ -111,6 +131,15 @@ def whole(value: Any, what: str) -> int:
 
 def as_epsilon(value: Any) -> Fraction:
     """An epsilon, held exactly, between 1e-6 and 64.
+
+    Args:
+        value: A number.
+
+    Returns:
+        The epsilon.
+
+    Raises:
+        EpsilonError: It is not a number between 1e-6 and 64.
 
     >>> as_epsilon(0.1) == as_epsilon("0.1") == as_epsilon(Fraction(1, 10))
     True
@@ -132,7 +161,17 @@ def as_epsilon(value: Any) -> Fraction:
 
 
 def short_number(value: Fraction, what: str) -> Fraction:
-    """The number itself, if it has at most 100 digits above and below the line; longer ones would make everything slow.
+    """The number itself, if numerator and denominator have at most 100 digits; longer ones would slow everything down.
+
+    Args:
+        value: A fraction.
+        what: What the number is, for error messages.
+
+    Returns:
+        The same fraction.
+
+    Raises:
+        NumberError: It is too long.
 
     >>> short_number(Fraction(1, 3), "the threshold")
     Fraction(1, 3)
@@ -143,25 +182,45 @@ def short_number(value: Fraction, what: str) -> Fraction:
 
 
 def shown(value: Fraction) -> str:
-    """A fraction for people: short decimals as they are, others to six digits."""
+    """A fraction for people: short decimals exactly, others to six digits.
+
+    Args:
+        value: A fraction.
+
+    Returns:
+        Its text.
+    """
     try:
         nearest = float(value)
     except OverflowError:
         nearest = math.inf
     if math.isfinite(nearest) and (nearest or not value):
         return f"{nearest:.6g}"
-    # Beyond the floats: the exponent is found by counting bits.
+    # Outside the range of floats: find the exponent by counting bits.
     digits = (abs(value.numerator).bit_length() - value.denominator.bit_length()) * math.log10(2)
     return f"{'-' if value < 0 else ''}1e{digits:+.0f} or so"
 
 
 def canonical(value: Fraction) -> str:
-    """The one way to write a fraction in a spec: "a" or "a/b", reduced."""
+    """The one way to write a fraction in a spec: "a" or "a/b", reduced.
+
+    Args:
+        value: A fraction.
+
+    Returns:
+        Its text.
+    """
     return str(value)
 
 
 def literal(value: Fraction) -> str:
-    """Python code that gives the number again, in any of our constructors.
+    """Python code for the number, accepted by all our constructors.
+
+    Args:
+        value: A fraction.
+
+    Returns:
+        An expression.
 
     >>> literal(Fraction(2)), literal(Fraction(1, 3))
     ('2', "'1/3'")
@@ -172,6 +231,16 @@ def literal(value: Fraction) -> str:
 @lru_cache(maxsize=1024)
 def exp_bounds(x: Fraction, bits: int = 128) -> tuple[Fraction, Fraction]:
     """Rationals lower < e^x < upper (equal to 1 at x = 0) with upper - lower <= 2^-bits * lower.
+
+    Args:
+        x: The exponent.
+        bits: Relative precision.
+
+    Returns:
+        The lower and the upper bound.
+
+    Raises:
+        NumberError: `bits` is below 1.
 
     >>> lower, upper = exp_bounds(Fraction(1), 64)
     >>> float(lower), lower < upper
@@ -187,7 +256,7 @@ def exp_bounds(x: Fraction, bits: int = 128) -> tuple[Fraction, Fraction]:
     if x > _LARGEST_EXPONENT:
         raise NumberError(f"e^{shown(x)} is not computed: the exponent must not exceed {_LARGEST_EXPONENT}")
     if x > 64:
-        # A square is twice as wide, relatively, as its root; the other guard bits pay for the rounding.
+        # Squaring doubles the relative width of the bounds; the other guard bits cover the rounding.
         lower, upper = exp_bounds(x / 2, bits + 3)
         return floor_to_bits(lower * lower, bits + 8), -floor_to_bits(-upper * upper, bits + 8)
     # Fixed point with enough guard bits that all roundings together stay below 2^-bits (e^x >= 1).
@@ -202,7 +271,7 @@ def exp_bounds(x: Fraction, bits: int = 128) -> tuple[Fraction, Fraction]:
         high_term = -(-high_term * x.numerator // bottom)
         low += low_term
         high += high_term
-    # From here every term is at most half of the one before, so what is left is at most the last term.
+    # From here every term is at most half of the previous one, so the remainder is at most the last term.
     high += high_term
     lower, upper = Fraction(low, 1 << scale), Fraction(high, 1 << scale)
     if (upper - lower) * (1 << bits) > lower:
@@ -211,24 +280,55 @@ def exp_bounds(x: Fraction, bits: int = 128) -> tuple[Fraction, Fraction]:
 
 
 def floor_to_bits(value: Fraction, bits: int) -> Fraction:
-    """The value rounded down to about so many significant bits."""
+    """The value rounded down to about `bits` significant bits.
+
+    Args:
+        value: A number.
+        bits: Number of significant bits.
+
+    Returns:
+        The rounded number.
+    """
     unit = abs(value.numerator).bit_length() - value.denominator.bit_length() - bits
     step = Fraction(2) ** unit
     return math.floor(value / step) * step
 
 
 def exp_floor(x: Fraction, bits: int = 128) -> Fraction:
-    """A rational just below e^x."""
+    """A rational just below e^x.
+
+    Args:
+        x: The exponent.
+        bits: Relative precision.
+
+    Returns:
+        The lower bound.
+    """
     return exp_bounds(x, bits)[0]
 
 
 def exp_ceil(x: Fraction, bits: int = 128) -> Fraction:
-    """A rational just above e^x."""
+    """A rational just above e^x.
+
+    Args:
+        x: The exponent.
+        bits: Relative precision.
+
+    Returns:
+        The upper bound.
+    """
     return exp_bounds(x, bits)[1]
 
 
 def exp_at_least(x: Fraction, ratio: Fraction) -> bool:
     """Whether ratio <= e^x, decided exactly.
+
+    Args:
+        x: The exponent.
+        ratio: The number that is compared with e^x.
+
+    Returns:
+        Whether ratio <= e^x.
 
     >>> exp_at_least(Fraction(11, 10), Fraction(3)), exp_at_least(Fraction(10987, 10000), Fraction(3))
     (True, True)
@@ -250,6 +350,13 @@ def exp_at_least(x: Fraction, ratio: Fraction) -> bool:
 def floor_of(function: Callable[[Fraction], Fraction], x: Fraction) -> int:
     """floor(function(e^x)) for a monotone rational function, exact whatever the precision.
 
+    Args:
+        function: A monotone function that maps fractions to fractions.
+        x: The exponent.
+
+    Returns:
+        The integer.
+
     >>> floor_of(lambda e: 1000 * e, Fraction(1))
     2718
     """
@@ -266,12 +373,29 @@ def floor_of(function: Callable[[Fraction], Fraction], x: Fraction) -> int:
 
 
 def ceil_of(function: Callable[[Fraction], Fraction], x: Fraction) -> int:
-    """ceil(function(e^x)) for a monotone rational function, exact whatever the precision."""
+    """ceil(function(e^x)) for a monotone rational function, exact whatever the precision.
+
+    Args:
+        function: A monotone function that maps fractions to fractions.
+        x: The exponent.
+
+    Returns:
+        The integer.
+    """
     return -floor_of(lambda e: -function(e), x)
 
 
 def log(ratio: Fraction) -> float:
     """Natural logarithm for display: the nearest float, so that ln(ratio) <= epsilon still shows as such.
+
+    Args:
+        ratio: A positive number.
+
+    Returns:
+        The logarithm.
+
+    Raises:
+        NumberError: The number is not positive.
 
     >>> log(Fraction(3)) == math.log(3), log(Fraction(10**18 + 1, 10**18))
     (True, 1e-18)
@@ -293,6 +417,16 @@ def log(ratio: Fraction) -> float:
 def log_ceil(ratio: Fraction, parts: int = 1000) -> Fraction:
     """The smallest multiple of 1 / parts that is at least the natural logarithm of a ratio of 1 or more, exactly.
 
+    Args:
+        ratio: A number of at least 1.
+        parts: The result is a multiple of 1 / parts.
+
+    Returns:
+        The upper bound.
+
+    Raises:
+        NumberError: The ratio is below 1.
+
     >>> log_ceil(Fraction(3)), log_ceil(Fraction(1))
     (Fraction(1099, 1000), Fraction(0, 1))
     """
@@ -309,6 +443,12 @@ def log_ceil(ratio: Fraction, parts: int = 1000) -> Fraction:
 @dataclass(frozen=True, slots=True)
 class Dyadic:
     """The probability numerator / 2^64, which one 64-bit random word decides.
+
+    Args:
+        numerator: An integer from 0 to 2^64.
+
+    Raises:
+        ProbabilityError: The numerator is out of range.
 
     >>> Dyadic.floor(Fraction(1, 3)), Dyadic.ceil(Fraction(1, 3)).numerator
     (Dyadic(numerator=6148914691236517205), 6148914691236517206)
@@ -355,6 +495,16 @@ class Dyadic:
 def simplest_between(low: Fraction, high: Fraction) -> Fraction:
     """The fraction with the smallest denominator in [low, high].
 
+    Args:
+        low: Lower end, at least 0.
+        high: Upper end.
+
+    Returns:
+        The fraction.
+
+    Raises:
+        NumberError: The ends are not in order.
+
     >>> simplest_between(Fraction(314, 100), Fraction(315, 100))
     Fraction(22, 7)
     """
@@ -376,7 +526,15 @@ _LONGEST_FRACTION = 9
 
 
 def level_text(ratio: Fraction | float, distance: Fraction = Fraction(1), digits: int = DIGITS) -> str:
-    """ln(ratio) / distance: the epsilon of a law whose likelihoods differ by at most that ratio.
+    """ln(ratio) / distance: the epsilon of a law whose likelihood ratios are at most `ratio`.
+
+    Args:
+        ratio: The likelihood ratio; a float is infinite.
+        distance: Distance of the inputs.
+        digits: Significant digits.
+
+    Returns:
+        The epsilon as text, rounded up.
 
     >>> level_text(Fraction(3)), level_text(Fraction(27182818285, 10**10)), level_text(Fraction(3), digits=4)
     ('1.098612289', '1.000000001', '1.099')
@@ -393,7 +551,13 @@ def level_text(ratio: Fraction | float, distance: Fraction = Fraction(1), digits
 
 
 def largest_text(epsilon: Fraction) -> str:
-    """An epsilon that is a limit: as `epsilon_text` where that is exact, else rounded down, so that it fits.
+    """An epsilon that is a limit: as `epsilon_text` if that is exact, else rounded down to stay within the limit.
+
+    Args:
+        epsilon: The limit.
+
+    Returns:
+        The limit as text.
 
     >>> largest_text(Fraction("0.4")), largest_text(Fraction(1, 7)), largest_text(Fraction("1.23457") / 7)
     ('0.4', '1/7', '0.1763')
@@ -406,7 +570,14 @@ def largest_text(epsilon: Fraction) -> str:
 
 
 def epsilon_text(epsilon: Fraction, digits: int = DIGITS) -> str:
-    """An epsilon that somebody named: as it is where that is short, as in 0.1 and 1/3.
+    """An epsilon that a person chose: exact if that is short, as in 0.1 and 1/3.
+
+    Args:
+        epsilon: The epsilon.
+        digits: Significant digits, if it is not short.
+
+    Returns:
+        The epsilon as text.
 
     >>> epsilon_text(Fraction("0.1")), epsilon_text(Fraction(1, 3)), epsilon_text(Fraction("1.0986122886681098"))
     ('0.1', '1/3', '1.098612289')

@@ -1,7 +1,7 @@
 """Names of a channel's inputs and outputs.
 
 A label is text (Unicode form NFC), an integer, a truth value, a fraction, a float, or a tuple of labels.
-True and 1 are different labels, although Python calls them equal.
+True and 1 are different labels, although Python treats them as equal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WHOLE_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,16})(\.0*)?\s*")
 def as_label(value: Any) -> Label:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    # Subclasses (members of an Enum, numpy's texts) count as the plain value, or they would be labels of their own.
+    # Subclasses (members of an Enum, numpy's strings) count as the plain value, so that they are not separate labels.
     if isinstance(value, str):
         if not is_utf8(value):
             raise LabelError("a label is text that UTF-8 can write, and half a surrogate pair is not")
@@ -44,19 +44,19 @@ def as_label(value: Any) -> Label:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise LabelError("a label cannot be NaN or infinite")
-        return float(value) + 0.0  # -0.0 and 0.0 are one label
+        return float(value) + 0.0  # -0.0 and 0.0 are the same label
     if isinstance(value, tuple | list):
         return tuple(as_label(part) for part in value)
     raise LabelError(f"a label is text, a number, a truth value or a tuple of those, not a {type(value).__name__}")
 
 
 def is_utf8(text: str) -> bool:
-    """Whether UTF-8 can write a text; asked first, because the codec's own exception would contain the text."""
+    """Whether UTF-8 can encode a text; checked first, because the codec's own exception would contain the text."""
     return _SURROGATE.search(text) is None
 
 
 def label_key(label: Label) -> Hashable:
-    """A key under which True, 1 and 1.0 stay apart."""
+    """A key that distinguishes True, 1 and 1.0."""
     if isinstance(label, tuple):
         return tuple(label_key(part) for part in label)
     return (type(label), label)
@@ -79,7 +79,7 @@ def as_labels(values: Iterable[Any] | None, size: int, what: str) -> tuple[Label
 
 
 def in_order(values: Any, what: str) -> list[Any]:
-    """The entries of a list, tuple, range or array, in their order; refuses types whose order may differ next time.
+    """The entries of a list, tuple, range or array, in order; refuses types whose order may differ between runs.
 
     Positions are randomized and counted, so two processes must agree on them.
     """
@@ -101,7 +101,7 @@ def index_of(labels: Sequence[Label]) -> dict[Hashable, int]:
 
 
 def numbers_first(labels: Sequence[Label]) -> int:
-    """How many labels are whole numbers, if they rise and only words follow; else 0. Such answers keep their order.
+    """The number of whole-number labels, if they ascend and only words follow; else 0. Such answers keep their order.
 
     >>> numbers_first(range(18, 100)), numbers_first([1, 2, 3, "no answer"]), numbers_first([2, 1])
     (82, 3, 0)
@@ -114,14 +114,14 @@ def numbers_first(labels: Sequence[Label]) -> int:
 
 
 def text(label: Label) -> str:
-    """A label for people: tuples of short parts are written without Python's quotes."""
+    """A label for people: tuples of short parts are written without quotes."""
     if isinstance(label, tuple):
         return "(" + ", ".join(text(part) for part in label) + ")"
     return str(label)
 
 
 def shown(label: Label) -> str:
-    """A label in a sentence, a table or a picture: no character that drives a terminal or reorders a line."""
+    """A label in a sentence, a table or a picture: without characters that control a terminal or reorder a line."""
     return escaped(text(label))
 
 
@@ -131,7 +131,7 @@ def cell(label: Label) -> Any:
 
 
 def written(label: Label) -> tuple[str, ...]:
-    """How people and spreadsheets write a label: truth values in any case, all others as they are shown.
+    """The spellings of a label by people and spreadsheets: truth values in any case, all others as shown.
 
     >>> written(True), written("yes")
     (('True', 'true', 'TRUE'), ('yes',))
@@ -151,7 +151,7 @@ def whole_number(said: str) -> int | None:
 
 
 def label_spec(label: Label) -> Any:
-    """A label in JSON; text, small integers and truth values as they are."""
+    """A label in JSON; text, small integers and truth values are unchanged."""
     if isinstance(label, bool | str):
         return label
     if isinstance(label, numbers.Integral):
@@ -179,4 +179,4 @@ def load_label(spec: Any) -> Label:
                 return as_label(reader(value))
             except (ValueError, ZeroDivisionError):
                 pass
-    raise SpecError("a label in the spec is none of text, integer, truth value, fraction, float or list")
+    raise SpecError("a label in the spec is not one of text, integer, truth value, fraction, float or list")

@@ -1,39 +1,39 @@
-"""Planning a collection: which protocol, how many people, which epsilon; and how much one report tells.
+"""Planning a collection: which protocol, how many people, which epsilon; and how much one report reveals.
 
 `plan(domain, ...)` with any two of epsilon, n (or people) and within; the `Plan` explains itself when printed.
-`half_width` says how exact a protocol is that is chosen already, and `information` what its reports tell.
+`half_width` gives the accuracy of a given protocol, and `information` the information in its reports.
 
-Objective  what protocols are compared by, a standard error: "zero" is the noise in the share of an answer that nobody
-           gave, in the worst case over what the others gave; "worst" the error of a share, for the share where it is
-           largest; a number between 0 and 1 the error of that share; "total" the root mean square of the errors of all
-           answers, if all are equally common. With `within` it is "worst", without it "zero", unless one is given.
-           Other figures than shares have "zero", the noise alone, and "worst"
+Objective  the standard error by which protocols are compared: "zero" is the noise in the share of an answer that
+           nobody gave, in the worst case over the other answers; "worst" the largest error of any share; a number
+           between 0 and 1 the error of that share; "total" the root mean square error over all answers, if all are
+           equally common. The default is "worst" with `within` and "zero" without it. Figures other than shares
+           have "zero", the noise alone, and "worst"
 Rule       the smallest objective; among the protocols within 5 percent of its variance (2 percent with `within` or with
            an `objective`), the fewest report bytes, then the least work on the server. Subset selection takes the size
            that is best for the objective
 Error      exact, from the realized probabilities of each protocol as it would be built; nothing of size d is built
-Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
-Two stages with `forever` only protocols that keep a state of that epsilon are compared; epsilon is that of one report
+Forms      if reports repeat, only protocols with few different reports may be used: `forms` excludes the others
+Two stages with `forever` only protocols that keep a state of that epsilon are compared; `epsilon` is that of one report
 Within     z times the standard error of the objective: half the length of the interval that an estimate will show, up
-           to what exact intervals of few people add. Without an objective it is that of "worst": noise and the error of
-           having asked n people, for the share where their sum is largest. `population=False` is about the shares
-           among those who answer, and leaves the second out
-Solving    the smallest n, or the smallest epsilon to four digits, at which the protocol that the rule chooses comes
-           within what was asked for. No other protocol needs more than 2 percent fewer people for it, or an epsilon
-           smaller by more than about 1 percent
-Plan       the protocols side by side, the one to use, and why. Its picture has, above, the noise: the standard error of
-           the share of an answer that nobody gave, in the worst case; below, the same divided by the smallest one,
-           because the good protocols lie too close together to be told apart
+           to what exact intervals for few people add. Without an objective it refers to "worst": noise plus the
+           sampling error of n people, for the share where their sum is largest. `population=False` refers to the
+           shares among those who answer, and leaves the sampling error out
+Solving    the smallest n, or the smallest epsilon to four digits, at which the protocol that the rule chooses reaches
+           `within`. No other protocol needs more than 2 percent fewer people for it, or an epsilon smaller by more
+           than about 1 percent
+Plan       the compared protocols, the one to use, and why. The upper part of its picture is the noise: the standard
+           error of the share of an answer that nobody gave, in the worst case; the lower part is the same divided by
+           the smallest one, because the good protocols are too close together to distinguish
 
-What one report tells: information, capacity and Fisher information of every protocol, from its exact channel.
+How much one report reveals: information, capacity and Fisher information of every protocol, from its exact channel.
 
 Information  mutual information of answer and report, in nats, when the answers follow a prior
 Capacity     the largest information over all priors
 Spread       n times the sum, over the answers, of the variance of the best unbiased estimate of the shares from n
              reports: the trace of the inverse Fisher information (Cramer and Rao), at the prior; infinite where reports
              do not determine the shares
-Optimum      the most information of any mechanism at this epsilon: `design.mutual_information`
-Channels     enumerated from the report bytes; a protocol with too many forms of a report is left out by name
+Optimum      the largest information of any mechanism at this epsilon: `design.mutual_information`
+Channels     enumerated from the report bytes; protocols with too many forms of a report are skipped and listed
 Source       Kairouz, Oh and Viswanath 2014 (mutual information as a utility); Ye and Barg 2018 (Fisher information)
 """
 
@@ -59,8 +59,8 @@ from deniable.domains import Domain, DomainLike, Integers, Interval, ListedDomai
 from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
-from deniable.protocols.base import ANY, Figures
 from deniable.protocols.choice import ASKED, MOST_COUNTERS, SAME, build, choose, digits
+from deniable.protocols.law import ANY
 from deniable.protocols.memoized import FEW_FORMS
 from deniable.results import RESPONDENTS, Floats, quantile
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Information", "Option", "Plan", "Told", "half_width", "information", "plan"]
 
-# What the columns show, in order: heading, attribute, how it is written.
+# The columns, in order: heading, attribute, format.
 COLUMNS = (
     ("protocol", "name", "{}"),
     ("noise", "noise", "{:.3g}"),
@@ -89,32 +89,36 @@ ZERO, WORST, TOTAL = "zero", "worst", "total"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One protocol at the plan's epsilon and n."""
+    """One protocol at the plan's epsilon and n.
+
+    Args:
+        protocol: The protocol.
+        noise: The standard error of the share of an answer that nobody gave, in the worst case.
+        half_width: Half-width of the interval of the plan's figure; for the worst case unless another objective was
+            given. For a record: that of the column with the largest half-width, as a fraction of the range of the
+            figure.
+        visible: The smallest share whose interval excludes zero on average when all answers are examined together; None
+            if even a share of one does not.
+        report_bytes: Size of a report.
+        device: Random bytes that a report uses.
+        server: Word operations to add a report to the tally.
+        counters: The length of the tally.
+        leverage: How many honest reports one fake report outweighs for the answer that it favours.
+        attack: How often the best guess of one person's answer is right, if all answers are equally likely beforehand.
+        label: The name if the answers are made coarser first, such as the binned oracle.
+    """
 
     protocol: Protocol
     noise: float
-    """The standard error of the share of an answer that nobody gave, in the worst case."""
     half_width: float
-    """How far the interval of the plan's figure reaches to either side; of the worst case unless another was named.
-
-    Of a record: of the column where it is most, as a part of the width of what the figure can be.
-    """
     visible: float | None
-    """The smallest share whose interval excludes zero on average when all answers are looked at together; None if
-    even a share of one would not."""
     report_bytes: int
     device: float
-    """Random bytes that a report draws."""
     server: float
-    """Word operations that add a report to the tally."""
     counters: int
-    """The length of the tally."""
     leverage: float | None
-    """How many reports one fake report is worth to the answer that it favours."""
     attack: float | None
-    """How often the best guess of one person's answer is right, every answer being equally likely beforehand."""
     label: str = ""
-    """What it is called where the answers are made coarser first, such as the binned oracle."""
 
     @property
     def name(self) -> str:
@@ -132,41 +136,51 @@ class Option:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan:
-    """The planner's answer."""
+    """The planner's answer.
+
+    Args:
+        domain: The possible answers.
+        epsilon: Epsilon of a report.
+        n: Number of people.
+        level: Confidence level of the intervals.
+        solved: Which of "within", "n" and "epsilon" was computed from the other two.
+        table: All protocols, the smallest objective first.
+        choice: The recommended option.
+        reason: Why it is recommended, in one sentence.
+        population: Whether intervals refer to the population, or only to those who answer.
+        forever: Two-stage protocols: the epsilon of the state that a device keeps; `epsilon` is that of one report.
+        epochs: Number of epochs in which devices report.
+        changes: Changing answers: the maximum number of changes over all epochs; then `epsilon` is that of all reports.
+        read: The requested reading; the protocol's own may differ if it answers the request as well.
+        objective: The objective by which protocols are compared: "zero", "worst", "total" or a share as text.
+        figure: The objective that `within` refers to, in the same words.
+    """
 
     domain: Domain
     epsilon: Fraction
     n: int
     level: float
     solved: str
-    """Which of "within", "n" and "epsilon" followed from the other two."""
     table: tuple[Option, ...]
-    """All protocols, the smallest objective first."""
     choice: Option
     reason: str
     population: bool = True
-    """Whether intervals are about the population, or only about those who answer."""
     forever: Fraction | None = None
-    """Of two stages: the epsilon of what a device keeps; `epsilon` is that of one report."""
     epochs: int = 1
     changes: int | None = None
-    """Of answers that change: how often at most in all epochs; then `epsilon` is that of all reports."""
     read: str | None = None
-    """What was asked for; the protocol may be read for something else that answers it, too."""
     objective: str = ZERO
-    """What the protocols are compared by: "zero", "worst", "total" or a share as text."""
     figure: str = WORST
-    """What `within` is about, in the same words."""
 
     @property
     def reads(self) -> str:
-        """What noise and intervals are about."""
-        return self.best.reads if self.read is None else self.read
+        """The figure that noise and intervals refer to."""
+        return self.best.worth().read if self.read is None else self.read
 
     @property
     def unit(self) -> str:
-        """Their unit."""
-        return _figures(self.best, self.read).unit
+        """The unit of noise and intervals."""
+        return self.best.worth(self.n, _read(self.best, self.read)).unit
 
     @property
     def best(self) -> Protocol:
@@ -175,12 +189,12 @@ class Plan:
 
     @property
     def within(self) -> float:
-        """How far the interval of `figure` reaches to either side."""
+        """Half-width of the interval of `figure`."""
         return self.choice.half_width
 
     def at(self, epsilon: Any, domain: Domain | None = None, quick: bool = False) -> dict[str, Protocol]:
-        """The protocols at another epsilon, or for another domain; `quick` leaves out what is slow to build."""
-        read = None if self.changes is not None else self.best.reads
+        """The protocols at another epsilon, or for another domain; `quick` skips protocols that are slow to build."""
+        read = None if self.changes is not None else self.best.worth().read
         return build(
             self.domain if domain is None else domain,
             epsilon,
@@ -194,11 +208,11 @@ class Plan:
         )
 
     def half_width_of(self, protocol: Protocol) -> float:
-        """What `within` would be with another protocol."""
+        """The value of `within` with another protocol."""
         return half_width(protocol, self.n, self.level, self.population, self.read, self.figure)
 
     def with_shuffler(self, delta: exact.Number = "1e-8") -> str:
-        """What a shuffler would gain: the epsilon of each person for which the plan's epsilon is the central one.
+        """The gain from a shuffler: the local epsilon at which the plan's epsilon is the central one.
 
         >>> plan(["yes", "no"], epsilon=1, n=100_000).with_shuffler().partition(":")[0]
         'With a shuffler and 100,000 people you may use epsilon_0 = 7.38 for a central (1, 1e-08)'
@@ -206,7 +220,7 @@ class Plan:
         from deniable.privacy import largest_epsilon
 
         def build(level: Fraction) -> Protocol:
-            return build_one(self.domain, level, self.n, self.best.reads)
+            return build_one(self.domain, level, self.n, self.best.worth().read)
 
         if self.forever is not None:
             return "A shuffler amplifies the first epoch only where devices keep a state."
@@ -214,7 +228,7 @@ class Plan:
             return "What a shuffler gains is known for promises between any two answers."
         found = largest_epsilon(self.n, self.epsilon, delta, build)
         reach = self.half_width_of(build(found.epsilon_0))
-        unit = f" {self.best.unit}" if self.best.unit else ""
+        unit = f" {self.best.worth().unit}" if self.best.worth().unit else ""
         return (
             f"With a shuffler and {self.n:,} people you may use epsilon_0 = {float(found.epsilon_0):.3g} for a central "
             f"({epsilon_text(self.epsilon)}, {float(found.delta):g}): within +-{reach:.3g}{unit} instead of "
@@ -311,11 +325,11 @@ STYLES = ("-", "--", "-.", ":")
 INK, GRID = "#1b2733", "#d9dee3"
 WORST_SHOWN = 2.5
 _POINTS = 49
-_SLOW_STEP = 8  # of a protocol that is slow to build, only one point in eight
+_SLOW_STEP = 8  # for a protocol that is slow to build, only one point in eight
 
 
 def epsilons_around(epsilon: float, points: int) -> Floats:
-    """A range of epsilons for a picture: what people use, and the plan's own."""
+    """A range of epsilons for a picture: common values, and the plan's own."""
     return np.geomspace(min(0.1, epsilon / 2), max(6.0, min(1.5 * epsilon, 64.0)), points)
 
 
@@ -323,7 +337,9 @@ def draw(plan: Plan) -> Any:
     """Two columns of panels; the plan's choice is marked. Open text has no number of answers, so one column only."""
     plt = require("matplotlib.pyplot", "plot")
     size = plan.domain.size if isinstance(plan.domain, ListedDomain) else None
-    drawn = [option for option in plan.table if plan.read is None or option.protocol.reads == plan.best.reads]
+    drawn = [
+        option for option in plan.table if plan.read is None or option.protocol.worth().read == plan.best.worth().read
+    ]
     names = sorted(option.name for option in drawn)
     columns = 1 if size is None else 2
     fig, axes = plt.subplots(2, columns, figsize=(4 * columns + 1.6, 5.6), squeeze=False, sharex="col", sharey="row")
@@ -349,8 +365,8 @@ def draw(plan: Plan) -> Any:
 def _errors(domain: Domain, epsilon: Any, plan: Plan, quick: bool = False) -> dict[str, float]:
     try:
         built = plan.at(epsilon, domain, quick)
-        return {name: _figures(protocol, plan.read).noise(plan.n) for name, protocol in built.items()}
-    except (DomainError, EpsilonError):  # the first report of two stages tells less than what is kept
+        return {name: protocol.worth(plan.n, _read(protocol, plan.read)).noise for name, protocol in built.items()}
+    except (DomainError, EpsilonError):  # the first report needs a smaller epsilon than the kept state
         return {}
 
 
@@ -358,7 +374,7 @@ def _column(
     axes: Any, names: Sequence[str], xs: Any, errors: Sequence[dict[str, float]], at: float, plan: Plan
 ) -> None:
     table = np.array([[row.get(name, math.nan) for name in names] for row in errors])
-    for column in table.T:  # what was left out between two points lies on the line between them
+    for column in table.T:  # interpolate linearly between the computed points
         known = np.flatnonzero(np.isfinite(column))
         if known.size > 1:
             between = np.arange(known[0], known[-1] + 1)
@@ -379,14 +395,14 @@ def _column(
         ax.grid(True, color=GRID, linewidth=0.6)
 
 
-SOME, FEW = 1.25, 4  # worth a word: up to a quarter more variance for a quarter of the bytes or less
+SOME, FEW = 1.25, 4  # worth mentioning: up to a quarter more variance for a quarter of the bytes or less
 MOST_PEOPLE = 10**10
 _DIGITS = 4
 _REBUILDS = 4
 _CLOSE = 2.5e-5
-_FAR = 40.0  # logarithm of a ratio that is as good as infinite
+_FAR = 40.0  # logarithm of a ratio that counts as infinite
 _ANY_PEOPLE = 10_000
-"""For whom settings are compared before the number of people is known."""
+"""Number of people for which settings are compared before the number is known."""
 
 
 def plan(
@@ -406,30 +422,54 @@ def plan(
     shape: str | None = None,
     objective: exact.Number | None = None,
 ) -> Plan:
-    """The protocols for a domain, compared; give any two of epsilon, n and within.
+    """Compare the protocols for a domain; give any two of epsilon, n and within.
 
-    `people` is another name for n, the one that the command and survey files use.
+    `people` is another name for n, used by the command and by survey files.
 
-    `domain` may be a list of categories, a number of answers, or a domain. `within` is how far the interval of a share
-    reaches to either side at confidence `level`, whatever the share: 0.01 is plus or minus one percentage point. It is
-    about the population that n people are drawn from; with `population=False` about those who answer. With `within`
-    the answer is the smallest epsilon, or the fewest people, over all protocols. `objective` names another figure that
-    protocols are compared by and `within` is about: "zero", an answer that nobody gave, which is what protocols are
-    compared by without `within`; "worst", the share where the error is largest; a share, such as 0.1; or "total", an
-    answer on average, if all are equally common. With `forms`
-    only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
-    devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report; with
-    `epochs` those only whose reports cannot be recognized as those of one device after so many of them. With `epochs`
-    and `changes`, how often an answer changes at most, `epsilon` is that of all reports of a device together, between
-    any two streams of answers: `Evolving` is compared with fresh reports of epsilon / epochs. `read` is
-    "shares", "mean", "distribution", "ranges", "rectangles", "places", or of a record "pairs" or "triples", where that
-    is not what the domain is usually read for. Of a distribution noise and `within` are those of the median, in its
-    unit, if all numbers are equally common; of ranges, rectangles and places those of the share of a typical one.
-    `memory` is how many bytes a tally may have at most. `shape` says of numbers that are read for their distribution or
-    ranges whether they are spread smoothly: "smooth" chooses a window, whose shares are nearer then, unless n people
-    make each number stand out by itself; "rough" a tree of ranges, whose errors hold for any shape; "unknown" is the
-    default, and chooses what was asked for. Both answer both questions, and stand side by side in the table, beside
-    flat oracles over single numbers and over bins.
+    `within` is the half-width of the interval of a share at confidence `level`, for any share: 0.01 is plus or minus
+    one percentage point. It refers to the population that n people are drawn from; with `population=False` to those who
+    answer. With `within` the result is the smallest epsilon, or the fewest people, over all protocols. `objective`
+    selects another figure for comparing protocols and for `within`: "zero", an answer that nobody gave, which is the
+    default without `within`; "worst", the share with the largest error; a share, such as 0.1; or "total", the average
+    over answers, if all are equally common.
+
+    With `forms`, only protocols with at most `forms` different reports are considered. With `forever`, the epsilon of a
+    state that devices keep over the epochs, two-stage protocols are compared, and `epsilon` is that of one report; with
+    `epochs`, only protocols whose reports cannot be linked to one device after that many epochs. With `epochs` and
+    `changes`, the maximum number of changes of an answer, `epsilon` is that of all reports of a device together,
+    between any two streams of answers: `Evolving` is compared with fresh reports of epsilon / epochs.
+
+    `read` is "shares", "mean", "distribution", "ranges", "rectangles", "places", or for a record "pairs" or "triples",
+    if that is not the domain's usual reading. For a distribution, noise and `within` are those of the median, in its
+    unit, if all numbers are equally common; for ranges, rectangles and places those of the share of a typical one.
+    `memory` is the maximum size of a tally in bytes. `shape` states, for numbers that are read for their distribution
+    or ranges, whether they are spread smoothly: "smooth" chooses a window, whose shares are then more accurate, unless
+    n people are enough to estimate each number by itself; "rough" chooses a tree of ranges, whose errors hold for any
+    shape; "unknown" is the default, and follows `read`. Both protocols answer both questions, and the table lists both,
+    next to flat oracles over single numbers and over bins.
+
+    Args:
+        domain: A list of categories, a number of answers, or a domain.
+        epsilon: Epsilon of a report; with `changes`, of all reports of a device together.
+        n: Number of people.
+        within: Half-width of the interval of the figure.
+        level: Confidence level.
+        forms: Maximum number of different reports.
+        people: Another name for `n`.
+        population: Whether `within` is about the population, or only about those who answer.
+        forever: Epsilon of the state that a device keeps; compares two-stage protocols.
+        read: The reading, if it is not the domain's usual one.
+        epochs: Number of epochs in which devices report.
+        memory: Maximum size of a tally, in bytes.
+        changes: Maximum number of changes of an answer over all epochs.
+        shape: Whether numbers are spread smoothly: "smooth", "rough" or "unknown".
+        objective: The figure by which protocols are compared, and that `within` is about.
+
+    Returns:
+        The table of protocols, the choice and the reason.
+
+    Raises:
+        NumberError: Not exactly two of epsilon, n and within are given, or a number is out of range.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)
@@ -449,7 +489,7 @@ def plan(
             raise NumberError("n and people are two names of one number: give one of them")
         n = people
     answers = as_domain(domain)
-    quantile(level)  # refuses a level that is none
+    quantile(level)  # raises an error for an invalid level
     if sum(given is not None for given in (epsilon, n, within)) != 2:
         raise NumberError("give two of epsilon, n (or people) and within: the third follows")
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
@@ -488,7 +528,7 @@ def plan(
 
 
 def read_objective(given: exact.Number) -> str:
-    """An objective in the form that is kept: its name, or a share as text.
+    """An objective in its stored form: its name, or a share as text.
 
     >>> read_objective("worst"), read_objective(0.1), read_objective("1/4")
     ('worst', '0.1', '0.25')
@@ -503,7 +543,7 @@ def read_objective(given: exact.Number) -> str:
 
 
 def in_words(objective: str) -> str:
-    """What an objective is about."""
+    """An objective in words."""
     words = {ZERO: "an answer that nobody gave", WORST: "any answer", TOTAL: "an answer on average"}
     return words.get(objective) or f"an answer of share {objective}"
 
@@ -516,35 +556,44 @@ def half_width(
     read: str | None = None,
     objective: str = WORST,
 ) -> float:
-    """How far the interval of the headline figure reaches to either side, where that is most.
+    """Half-width of the interval of the headline figure, in the worst case.
 
-    With `read` of the figure of a question that is read in this way; with `objective` of another figure.
+    Args:
+        protocol: The protocol.
+        n: Number of people.
+        level: Confidence level.
+        population: Whether the interval is about the population, or only about those who answer.
+        read: The reading; the protocol's own if None.
+        objective: The figure: "zero", "worst", "total" or a share as text.
+
+    Returns:
+        The half-width, in the unit of the figure.
     """
     return quantile(level) * error_of(protocol, n, population, read, objective)
 
 
 def error_of(protocol: Protocol, n: int, population: bool, read: str | None, objective: str) -> float:
-    """The standard error that an objective is."""
-    figures = _figures(protocol, read)
+    """The standard error of an objective."""
+    worth = protocol.worth(n, _read(protocol, read), population)
     if objective == ZERO:
-        return figures.noise(n)
+        return worth.noise
     if objective == WORST:
-        return figures.error(n, population)
-    if objective == TOTAL and figures.total is not None:
-        return figures.total(n, population)
-    if objective != TOTAL and figures.share is not None:
-        return figures.share(n, float(Fraction(objective)), population)
+        return worth.error
+    if objective == TOTAL and worth.total is not None:
+        return worth.total
+    if objective != TOTAL and worth.share is not None:
+        return worth.share(float(Fraction(objective)))
     raise NumberError(f"the objective {objective} is about shares of answers: {protocol.name} has zero and worst")
 
 
-def _figures(protocol: Protocol, read: str | None) -> Figures:
-    found = protocol.figures(protocol.reads if read is None else read)
-    return Figures(protocol.noise, protocol.error, protocol.unit) if found is None else found
+def _read(protocol: Protocol, read: str | None) -> str | None:
+    """What a protocol is judged by: the requested reading, or its own if its estimates do not answer the request."""
+    return read if read is not None and protocol.worth(1, read).answers else None
 
 
 UNKNOWN = "unknown"
 SHAPES = {"smooth": "distribution", "rough": "ranges"}
-"""What numbers are read for whose shape is known: single numbers that many people give make it rough."""
+"""The reading for numbers of a known shape: single numbers that many people give make it rough."""
 SHAPE_UNKNOWN = {
     "distribution": "a distribution was asked for, and fitting one is nearest where numbers are spread smoothly",
     "ranges": "ranges were asked for, and its errors hold for any shape",
@@ -556,7 +605,7 @@ _BINS = tuple(2**power for power in range(1, 11))
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """What stays the same while people or epsilon are looked for."""
+    """The requirements, which stay fixed while people or epsilon are searched for."""
 
     domain: Domain
     level: float
@@ -569,16 +618,16 @@ class _Goal:
     changes: int | None = None
     shape: str | None = None
     objective: str | None = None
-    """What was asked for; without it protocols are compared by their noise."""
+    """The requested objective; without it protocols are compared by their noise."""
     figure: str = WORST
-    """What `within` is about."""
+    """The objective that `within` refers to."""
 
     def error(self, protocol: Protocol, n: int) -> float:
-        """What protocols are compared by."""
+        """The error by which protocols are compared."""
         return error_of(protocol, n, self.population, self._asked, self.objective or ZERO)
 
     def _built(self, epsilon: Fraction, n: int | None) -> dict[str, Protocol]:
-        """The protocols with the settings that they have for n people; for any number of people without n."""
+        """The protocols with their settings for n people; without n, for any number of people."""
         return build(
             self.domain,
             epsilon,
@@ -595,17 +644,17 @@ class _Goal:
 
     @property
     def _asked(self) -> str | None:
-        """What is asked for, where protocols that are read for different things can answer it."""
+        """The requested reading, if protocols with different readings can answer it."""
         asked = self.read or self.domain.reads
         return asked if asked in SHAPES.values() else None
 
     def _chosen(self, protocols: Mapping[str, Protocol], n: int) -> str:
-        """The protocol that is read for what is asked, unless the shape says more.
+        """The protocol for the requested reading, unless the shape selects another.
 
-        Where each number stands out by itself, nothing is left to smooth, and ranges are nearer for any shape.
+        If every number can be estimated alone, nothing is left to smooth, and ranges are more accurate for any shape.
         """
         reads = self._asked if self.shape is None else SHAPES[self.shape]
-        if self.shape == "smooth" and any(protocol.resolves(n) for protocol in protocols.values()):
+        if self.shape == "smooth" and any(protocol.worth(n).resolves for protocol in protocols.values()):
             reads = "ranges"
         return choose(protocols, n, reads, None if self.objective is None else lambda one: self.error(one, n))
 
@@ -616,10 +665,10 @@ class _Goal:
         return self.half_width(protocols[self._chosen(protocols, n)], n)
 
     def _check_range(self, protocols: Mapping[str, Protocol], within: float) -> None:
-        """Refuse intervals that are as wide as the range of the figure: they say nothing."""
+        """Refuse intervals as wide as the range of the figure: they carry no information."""
         asked = self.read or self.domain.reads
-        own = [one for one in protocols.values() if one.reads == asked] or list(protocols.values())
-        if within >= (most := max(one.scale for one in own)):
+        own = [one for one in protocols.values() if one.worth().read == asked] or list(protocols.values())
+        if within >= (most := max(one.worth().scale for one in own)):
             hint = "5 percentage points are 0.05" if most == 1 else "it is in the unit of the number"
             raise NumberError(
                 f"within is less than {most:g}, the range of the figure: intervals of +-{within:g} say nothing; {hint}"
@@ -628,7 +677,7 @@ class _Goal:
     def people(self, epsilon: Fraction, within: float) -> int:
         protocols = self._built(epsilon, None)
         self._check_range(protocols, within)
-        for _ in range(_REBUILDS):  # settings may depend on how many people there are
+        for _ in range(_REBUILDS):  # settings may depend on the number of people
             n = self._fewest(epsilon, protocols, within)
             protocols = self._built(epsilon, n)
             if self.reach(protocols, n) <= within:
@@ -636,7 +685,7 @@ class _Goal:
         return n
 
     def _fewest(self, epsilon: Fraction, protocols: Mapping[str, Protocol], within: float) -> int:
-        """The smallest number of people with which these protocols come within what was asked for."""
+        """The smallest number of people with which these protocols reach `within`."""
 
         @cache
         def missing(n: int) -> float:
@@ -661,7 +710,7 @@ class _Goal:
         def missing(epsilon: Fraction) -> float:
             try:
                 return self.reach(self._built(epsilon, n), n) / within
-            except (DomainError, EpsilonError):  # fresh reports may have too small a part of it
+            except (DomainError, EpsilonError):  # the epsilon of a fresh report may be too small
                 return math.inf
 
         low, high = exact.SMALLEST_EPSILON, exact.LARGEST_EPSILON
@@ -689,20 +738,20 @@ class _Goal:
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
         choice = options[self._chosen(protocols, n)]
         rows = [*options.values(), *self._binned(epsilon, n)]
-        # A figure that was asked for is the one of the column; without it protocols are compared by their noise.
+        # A requested figure is the one in the column; without it protocols are compared by their noise.
         by = _noise if self.objective is None else _half_width
         table = tuple(sorted(rows, key=lambda option: (digits(by(option)), option is not choice, option.name)))
         among = few = ""
         if self.forms is not None and self.forever is None:
-            among = f"Of the protocols with at most {self.forms:,} different reports, "
+            among = f"Among the protocols with at most {self.forms:,} different reports, "
             few = f" There are at most {self.forms:,} different reports."
         elif self.forms is not None:
-            among = f"Of the protocols whose reports cannot be recognized as one device's in {self.epochs:,} epochs, "
-        if self.changes is not None:
             among = (
-                f"Of what tells epsilon {epsilon_text(epsilon)} in all {self.epochs:,} epochs together, changes too, "
+                f"Among the protocols whose reports cannot be recognized as one device's in {self.epochs:,} epochs, "
             )
-        own = choice.protocol.remark(n, self.level, self.population)
+        if self.changes is not None:
+            among = f"With epsilon {epsilon_text(epsilon)} for all {self.epochs:,} epochs together, including changes, "
+        own = choice.protocol.worth(n, population=self.population).remark(self.level)
         reason = f"{own}{few}" if own else among + _reason(choice, table, epsilon, by) + self._over_epochs(choice, n)
         reason += self._beside(choice, table) + self._of_common(choice, table)
         streams = (self.epochs, self.changes)
@@ -715,12 +764,13 @@ class _Goal:
         )
 
     def _binned(self, epsilon: Fraction, n: int) -> Iterator[Option]:
-        """The binned oracle: numbers cut into the best number of bins, whose shares one protocol estimates and adds up.
+        """The binned oracle: numbers cut into the best number of bins, whose shares one protocol estimates and sums.
 
-        Its error is stated with what lies inside a bin, as if that were evenly spread.
+        Its error assumes that the numbers inside a bin are evenly spread.
         """
         if self._asked is None or self.forever is not None or not isinstance(self.domain, Interval | Integers):
             return
+        from deniable.protocols.frequency.histogram import in_order
         from deniable.protocols.ranges.cells import best_protocol
 
         size = self.domain.size if isinstance(self.domain, Integers) else math.inf
@@ -729,43 +779,44 @@ class _Goal:
         for bins in (bins for bins in _BINS if bins < size):
             with suppress(ChannelError):
                 protocol = best_protocol(bins, epsilon)
-                figures = protocol.in_order(self._asked, width, 1 / (bins * math.sqrt(12)))
-                assert figures is not None
-                few = self.forms is None or protocol.report_forms <= self.forms
+                facts = in_order(protocol, n, self._asked, width, 1 / (bins * math.sqrt(12)), self.population)
+                assert facts is not None
+                figures = protocol.worth(n).but(**facts)
+                few = self.forms is None or protocol.law().forms <= self.forms
                 if few and protocol.tally_size <= self.counters:
-                    found.append((figures.noise(n), bins, protocol, figures))
+                    found.append((figures.noise, bins, protocol, figures))
         if not found:
             return
         noise, bins, protocol, figures = min(found, key=lambda one: one[:2])
-        reach = quantile(self.level) * figures.error(n, self.population)
+        reach = quantile(self.level) * figures.error
         name = f"{protocol.name} of {bins} bins"
         yield replace(self.option(protocol, n), noise=noise, half_width=reach, visible=None, label=name)
 
     def _beside(self, choice: Option, table: Sequence[Option]) -> str:
-        """Of a distribution and of ranges: what the others would give, and why this one was chosen."""
+        """Distributions and ranges: the accuracy of the other protocols, and why this one was chosen."""
         if self._asked is None or len(table) < 2 or self.forever is not None:
             return ""
-        unit = f" {_figures(choice.protocol, self._asked).unit}".rstrip()
+        unit = f" {choice.protocol.worth(1, _read(choice.protocol, self._asked)).unit}".rstrip()
         points, of = (1.0, unit) if self._asked == "distribution" else (100.0, " percentage points")
         what = "the median" if self._asked == "distribution" else "a typical range"
         each = [f"{one.name} +-{points * one.half_width:.3g}{of}" for one in table if one is not choice]
         bins = " Bins count what lies inside of one as evenly spread." if any(one.label for one in table) else ""
-        if self._asked == "distribution" and any(one.protocol.reads == "shares" for one in table):
+        if self._asked == "distribution" and any(one.protocol.worth().read == "shares" for one in table):
             bins += " Oracles that add up shares have no interval of the median: theirs is that of the share below it."
         own = f"its own error, if nothing is assumed, is +-{points * choice.half_width:.3g}{of}"
         why = {
-            "smooth": "the numbers are said to be spread smoothly, and then its shares are the nearest",
-            "rough": "many people are said to give the same few numbers, and its errors hold for any shape",
+            "smooth": "the numbers are assumed to be spread smoothly, and then its shares are the most accurate",
+            "rough": "many people are assumed to give the same few numbers, and its errors hold for any shape",
             None: SHAPE_UNKNOWN[self._asked],
         }[self.shape]
-        if self.shape == "smooth" and choice.protocol.reads == "ranges":
-            why = "so many people make each number stand out by itself, and then no shape needs to be fitted"
+        if self.shape == "smooth" and choice.protocol.worth().read == "ranges":
+            why = "with this many people each number stands out by itself, and then no shape needs to be fitted"
         return f" {choice.name} is chosen because {why}; {own}. The others, for {what}: {', '.join(each)}.{bins}"
 
     def _of_common(self, choice: Option, table: Sequence[Option]) -> str:
-        """A protocol that is chosen for rare answers may be much worse than another one for common answers."""
+        """Warn if the protocol, chosen for rare answers, is much worse than another one for common answers."""
         best = min(table, key=lambda option: option.half_width)
-        if self.objective is not None or _figures(choice.protocol, self._asked).share is None:
+        if self.objective is not None or choice.protocol.worth(1, _read(choice.protocol, self._asked)).share is None:
             return ""
         if choice.half_width**2 <= SOME * best.half_width**2:
             return ""
@@ -775,13 +826,13 @@ class _Goal:
         )
 
     def _over_epochs(self, choice: Option, n: int) -> str:
-        """What several epochs add up to, in a sentence or two."""
+        """The total over several epochs, in a sentence or two."""
         protocol = choice.protocol
         if self.changes is not None and protocol.guarantee.relation != "stream":
             return f" Each report is drawn afresh, at epsilon {epsilon_text(protocol.epsilon)}."
         if self.forever is None or self.epochs == 1:
             return ""
-        kept, any_two = protocol.kept_noise, protocol.lifetime(self.epochs)
+        kept, any_two = protocol.law().kept.noise, protocol.law().kept.lifetime(self.epochs)
         average = choice.noise * math.sqrt(kept + (1 - kept) / self.epochs)
         bound = "" if any_two is None else f", and up to {float(any_two):.4g} between any two streams of answers"
         forever = epsilon_text(self.forever)
@@ -793,15 +844,15 @@ class _Goal:
     def option(self, protocol: Protocol, n: int) -> Option:
         return Option(
             protocol=protocol,
-            noise=_figures(protocol, self._asked).noise(n),
+            noise=protocol.worth(n, _read(protocol, self._asked)).noise,
             half_width=self.half_width(protocol, n),
-            visible=protocol.visible(n, self.level, self.population),
+            visible=protocol.worth(n, population=self.population).visible(self.level),
             report_bytes=protocol.report_bytes,
-            device=protocol.cost.random_bytes,
-            server=protocol.cost.operations,
+            device=protocol.worth().cost.random_bytes,
+            server=protocol.worth().cost.operations,
             counters=protocol.tally_size,
-            leverage=protocol.leverage,
-            attack=protocol.attack,
+            leverage=protocol.worth().leverage,
+            attack=protocol.worth().guess,
         )
 
 
@@ -818,11 +869,11 @@ def _narrowed(
     inside: Callable[[float, Any, Any], Any],
     wide: Callable[[Any, Any], bool],
 ) -> tuple[Any, Any]:
-    """Narrow the ends between which a falling ratio passes 1, where each evaluation may take long.
+    """Narrow the bracket in which a falling ratio passes 1, when each evaluation may take long.
 
-    By the line between the ends in logarithms, because the ratio is about a power of people, and of epsilon. An end
-    that stays twice counts half (the Illinois rule), and every fourth step is halfway. `inside` gives a value near a
-    guess that lies between the ends.
+    Interpolates linearly in logarithms, because the ratio is close to a power of people, and of epsilon. An end that
+    stays twice counts half (the Illinois rule), and every fourth step bisects. `inside` gives a value near a guess
+    between the ends.
     """
     above, below = (_log(missing(end)) for end in (low, high))
     stayed = steps = 0
@@ -841,19 +892,19 @@ def _narrowed(
 
 
 def _log(ratio: float) -> float:
-    """The logarithm of a ratio, cut where nothing is known of it."""
+    """The logarithm of a ratio, capped where the ratio is unknown."""
     return max(-_FAR, min(_FAR, math.log(ratio))) if ratio > 0 else -_FAR
 
 
 def _first(reached: Callable[[Fraction], bool], epsilon: Fraction) -> Fraction:
-    """The next number of four digits at which it is so; the choice may change in between."""
+    """The next number of four digits at which `reached` holds; the choice may change in between."""
     while not reached(epsilon):
         epsilon = min(_rounded(float(epsilon) * (1 + 10.0**-_DIGITS), _DIGITS), exact.LARGEST_EPSILON)
     return epsilon
 
 
 def _rounded(value: float, digits: int) -> Fraction:
-    """Up to so many digits."""
+    """The value rounded up to `digits` digits."""
     return Fraction(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
 
 
@@ -866,7 +917,7 @@ def _half_width(option: Option) -> float:
 
 
 def _reason(choice: Option, table: Sequence[Option], epsilon: Fraction, by: Callable[[Option], float]) -> str:
-    """Why the choice: by its noise, or by the intervals that were asked for, whose squares are as people are."""
+    """Why the choice: by noise, or by the requested intervals, whose squares are proportional to people."""
     first, asked = table[0], by is _half_width
     same, extra = (ASKED, "people") if asked else (SAME, "noise variance")
 
@@ -898,16 +949,23 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] + " is" if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]} are"
 
 
-# -- what one report tells -------------------------------------------------------------------------------
+# -- how much one report reveals -------------------------------------------------------------------------
 
 
-# Enumerating so many cells takes seconds; a channel of a thousand unary reports takes ten times as long.
+# Enumerating this many cells takes seconds; a channel of a thousand unary reports takes ten times as long.
 MOST_CELLS = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a report of one protocol tells."""
+    """The information in a report of one protocol.
+
+    Args:
+        name: Name of the protocol.
+        information: Mutual information between answer and report, in nats.
+        capacity: The largest mutual information over all priors, in nats.
+        spread: Sum of the variances of the estimated shares, times the number of reports.
+    """
 
     name: str
     information: float
@@ -916,7 +974,7 @@ class Told:
 
     @classmethod
     def of(cls, name: str, channel: Channel, prior: Distribution | None = None) -> Told:
-        """The same figures for any channel; the prior is even if it is not given."""
+        """The same figures for any channel; the default prior is uniform."""
         weights = _even(len(channel.inputs)) if prior is None else read_prior(prior, channel.inputs)
         errors = fisher_stderr(channel.rows, np.ones(1), weights, rank=None)
         return cls(name, mutual_information(channel, weights), capacity(channel).value, float(np.square(errors).sum()))
@@ -924,7 +982,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Information:
-    """Protocols by information, the most first; what no mechanism exceeds; and who has too many forms of a report."""
+    """Protocols by information, largest first; the optimum of any mechanism; protocols with too many report forms.
+
+    Args:
+        epsilon: The guarantee of every protocol.
+        rows: The protocols, with the most informative first.
+        best: The mechanism with the largest mutual information.
+        left_out: Names of the protocols with too many report forms.
+    """
 
     epsilon: Fraction
     rows: tuple[Told, ...]
@@ -939,9 +1004,17 @@ def information(
     protocols: Iterable[Protocol] | None = None,
     max_cells: int = MOST_CELLS,
 ) -> Information:
-    """What a report tells about an answer that follows `prior` (even if not given), for each protocol.
+    """The information in a report about an answer that follows `prior`, for each protocol.
 
-    `protocols` are those of the planner if they are not given. Channels of more than `max_cells` cells are left out.
+    Args:
+        domain: The possible answers.
+        epsilon: The guarantee.
+        prior: A probability per answer; uniform if None.
+        protocols: The protocols to compare; the planner's list if None.
+        max_cells: Channels with more cells than this are left out.
+
+    Returns:
+        The protocols by information, with the optimum.
 
     >>> from deniable import GRR, Categories
     >>> colours = Categories(["red", "green", "blue"])

@@ -1,24 +1,24 @@
-"""Specs: one canonical form with a fingerprint, and strict reading: no unknown keys, no hidden characters.
+"""Specs: one canonical form with a fingerprint, and strict reading without unknown keys or hidden characters.
 
-Fingerprint  two parties hold the same object if, and only if, the hashes are the same
+Fingerprint  two parties hold the same object if, and only if, their hashes are equal
 
 Form         keys sorted, no white space, UTF-8 without escapes beyond JSON's own, no floats
 Numbers      integers that may exceed 2^53 are decimal strings, so that every language reads them alike
 Hash         SHA-256("deniable-<kind>-v1" + NUL + canonical bytes), as lower-case hex
 
-The texts of a survey may hold the characters that people can see, written in one way.
-A survey is known by its fingerprint. A character that nobody sees would give one person a survey of their own that
-looks like everybody's, and reports that point to that person. Refused are
+The texts of a survey may hold only visible characters, each in a single encoding.
+A survey is identified by its fingerprint. An invisible character would give one person a separate survey that
+looks like everybody's, with reports that point to that person. The following are refused:
 
 - control, format and private characters, surrogates, line and paragraph separators, every other default-ignorable
-  code point (variation selectors, tags, fillers), and five that are drawn as nothing or as a mark of damage;
-- code points without a character in Unicode 14.0, the oldest version that a supported Python knows: later versions
-  may write them in two forms. Python and JavaScript have the same table, so that they agree whatever they run on;
+  code point (variation selectors, tags, fillers), and five that are drawn as nothing or as a replacement mark;
+- code points without a character in Unicode 14.0, the oldest version in a supported Python: later versions
+  may write them in two forms. Python and JavaScript use the same table, so that they agree on every platform;
 - blanks other than U+0020, two blanks in a row, and blanks at either end.
 
-An emoji of one code point, with a skin tone or without, and a flag of two letters are characters like others. One that
-is joined from several (a family), or that asks for colour with U+FE0F, is refused: without the joint it looks the same
-on some devices. Joiners stay possible where spelling needs them and they change the shape of letters:
+An emoji of one code point, with or without a skin tone, and a flag of two letters are accepted like other characters.
+An emoji joined from several (a family), or one that requests colour with U+FE0F, is refused: without the joiner it
+looks the same on some devices. Joiners are accepted where spelling needs them and they change the shape of letters:
 
 - U+200C between two Arabic letters that would join;
 - U+200C or U+200D after the virama of an Indic script with conjuncts, before a consonant of that script.
@@ -48,7 +48,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def canonical_bytes(spec: Any) -> bytes:
-    """The one byte string that stands for this spec.
+    """The unique byte string of this spec.
 
     >>> canonical_bytes({"b": [1, True], "a": "x"})
     b'{"a":"x","b":[1,true]}'
@@ -64,12 +64,12 @@ def is_fingerprint(value: Any) -> TypeGuard[str]:
 
 
 def fingerprint(kind: str, spec: Any) -> str:
-    """SHA-256 of the canonical bytes, kept apart for each kind of object."""
+    """SHA-256 of the canonical bytes, separate for each kind of object."""
     return hashlib.sha256(f"deniable-{kind}-v1\0".encode() + canonical_bytes(spec)).hexdigest()
 
 
 def parsed(spec: Any) -> Any:
-    """The spec as a dictionary, also when it is given as JSON text."""
+    """The spec as a dictionary; JSON text is parsed first."""
     return parse_json(spec, "the spec") if isinstance(spec, str | bytes) else spec
 
 
@@ -79,7 +79,7 @@ def integer_text(number: int) -> str:
 
 
 def read_integer(text: Any) -> int:
-    """The integer that `integer_text` wrote, and nothing else that looks like a number.
+    """The integer that `integer_text` wrote; any other text is refused.
 
     >>> read_integer("-12")
     -12
@@ -123,8 +123,8 @@ def _check(value: Any, depth: int = 0) -> None:
 # -- which characters the texts of a survey may hold --------------------------------------------------
 
 
-# Ranges in ascending order, in base 36: the distance from the end of the range before and, after a point, how many
-# more code points follow.
+# Ranges in ascending order, in base 36: the distance from the end of the previous range and, after a point, the
+# number of further code points.
 REFUSED = (
     "0.v 2o.x d iq 15.1 7.3 8 2 l b2 13.1 1f.1 4 1k.7 s.3 7.g n 5d 1d.1 1o.1 2u.d 1o.1 1e.1 g t.1 2 c.4 w.8 23 4i 9.1 "
     "3.1 n 8 2.2 5.1 a.1 3.1 5.7 2.3 3 6.1 q.1 4 7.3 3.1 n 8 3 3 3.1 2 6.3 3.1 4.2 2.6 5 2.6 i.9 4 a 4 n 8 3 6.1 b 4 "
@@ -174,7 +174,7 @@ _SPELLED = {
 
 @cache
 def _ends() -> list[int]:
-    """Where the kind changes: at an even place refused code points begin, at an odd one they have ended."""
+    """Where acceptance changes: refused ranges begin at even positions and end at odd positions."""
     ends, last = [], 0
     for entry in REFUSED.split():
         start, _, more = entry.partition(".")
@@ -185,12 +185,12 @@ def _ends() -> list[int]:
 
 
 def is_refused(character: str) -> bool:
-    """Whether a character is refused by itself; a joiner may be spelling."""
+    """Whether a character by itself is refused; a joiner may be needed for spelling."""
     return bisect_right(_ends(), ord(character)) % 2 == 1
 
 
 def text_problem(text: str) -> str | None:
-    """What is wrong with a text and how to mend it, to follow the name of the text; None if nothing is.
+    """What is wrong with a text and how to fix it, to follow the name of the text; None if nothing is wrong.
 
     >>> text_problem("Do you smoke?"), text_problem("Do you\u200b smoke?")
     (None, 'has the invisible or unknown character U+200B at place 7: remove it')

@@ -1,9 +1,9 @@
-"""What the solvers did on the way to a design, and how to watch them.
+"""A record of the solver runs behind a design, and a way to watch them.
 
-Step       one run of a solver: what it was given, how it ended, and how long it took
-Watch      the steps so far; passes on what is being done, with the share that is done where that is known
-Programs   a longest path counts as the linear program that it is: one row per node, one column per arc, two entries
-           per column
+Step       one run of a solver: its input, how it ended, and how long it took
+Watch      the steps so far; passes on progress messages, with the completed share if it is known
+Programs   a longest path is recorded as the equivalent linear program: one row per node, one column per arc, two
+           entries per column
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Progress = Callable[[str, float | None], object]
-"""Called with what is being done and, where it is known, the share of it that is done."""
+"""Called with a description of the current work and, if known, the completed share."""
 
 _METHODS = {"highs": "HiGHS", "highs-ds": "HiGHS dual simplex", "highs-ipm": "HiGHS interior point"}
 _ENDINGS = {0: "optimal", 1: "out of time or iterations", 2: "infeasible", 3: "unbounded", 4: "numerical difficulties"}
@@ -25,7 +25,18 @@ _ENDINGS = {0: "optimal", 1: "out of time or iterations", 2: "infeasible", 3: "u
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One run of a solver. `value` is what its answer is worth in the units of the design, None if it has none."""
+    """One run of a solver.
+
+    Args:
+        solver: Name of the solver.
+        status: How it ended.
+        iterations: Number of iterations.
+        seconds: Duration.
+        rows: Rows of the problem.
+        columns: Columns of the problem.
+        nonzeros: Entries of the problem that are not zero.
+        value: Value of the solution in the units of the design; None if there is no solution.
+    """
 
     solver: str
     status: str
@@ -60,12 +71,12 @@ class Watch:
         self.steps.append(step)
 
     def worth(self, value: float) -> None:
-        """The value of the last step's answer."""
+        """Record the value of the last step's solution."""
         self.steps[-1] = replace(self.steps[-1], value=value)
 
 
 def summary(steps: Sequence[Step]) -> str:
-    """All steps in a line: solvers, iterations, seconds."""
+    """All steps in one line: solvers, iterations, seconds."""
     if not steps:
         return "no solver was needed"
     solvers = ", ".join(dict.fromkeys(step.solver for step in steps))
@@ -88,7 +99,7 @@ def highs(
     watch: Watch,
     what: str,
 ) -> Any:
-    """min cost x  with  limits[0] x <= limits[1],  sums[0] x = sums[1]: SciPy's answer; the step goes to `watch`."""
+    """min cost x  with  limits[0] x <= limits[1],  sums[0] x = sums[1], by SciPy; the step is added to `watch`."""
     from scipy.optimize import linprog
 
     tables = [table for table, _ in (limits or (None, None), sums or (None, None)) if table is not None]

@@ -650,8 +650,8 @@ def test_a_protocol_counts_its_cells_before_it_runs_any_branch(protocol, monkeyp
     def ran(*_):
         raise AssertionError("a branch was run")
 
-    monkeypatch.setattr(type(protocol), "_one", ran)
-    forms = protocol.report_forms
+    monkeypatch.setattr(type(protocol), "draw", ran)
+    forms = protocol.law().forms
     number = f"{forms:,}" if forms < 10**12 else f"at least 2^{forms.bit_length() - 1}"
     with pytest.raises(ChannelError, match=f"has {re.escape(number)} forms .* list fewer answers or raise max_cells"):
         protocol.channel()

@@ -19,6 +19,7 @@ from deniable.channels.hypothesis import chernoff_information, decide, likelihoo
 from deniable.channels.hypothesis.decide import Evidence
 from deniable.design import several
 from deniable.errors import MismatchError, NumberError, ShapeError
+from tests.documents import rows_of
 
 # The module: the package has the function of this name.
 evidence = importlib.import_module("deniable.channels.hypothesis.decide")
@@ -246,8 +247,8 @@ THREE = {"a": [0.5, 0.3, 0.2], "b": [0.2, 0.5, 0.3], "c": [0.25, 0.25, 0.5]}
 def test_a_decision_has_all_forms_of_a_result() -> None:
     found = decide(randomized_response(3, 1), THREE, [200, 120, 80])
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert (content["kind"], content["favoured"]) == ("decision", "a")
-    assert [row["label"] for row in content["rows"]] == ["a", "b", "c"]
+    assert (content["kind"], content["decision"]["favoured"]) == ("decision", "a")
+    assert [row["label"] for row in rows_of(content)] == ["a", "b", "c"]
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
     assert [float(row["rejected"]) for row in rows] == [0.0, 1.0, 1.0]
     assert all(float(row["low"]) <= float(row["value"]) == float(row["high"]) for row in rows)

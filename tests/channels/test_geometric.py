@@ -16,7 +16,7 @@ from deniable.channels import Channel, exponential, line, min_capacity, truncate
 from deniable.channels.geometric_law import decay_ceil
 from deniable.channels.noise import clamped_geometric
 from deniable.errors import ChannelError, EpsilonError, LabelError, NumberError, ShapeError
-from deniable.randomness import Law, Simulation
+from deniable.randomness import IntegerWeights, Simulation
 from tests.channels.small import exactly, exp_between, largest_ratio
 
 # -- truncated geometric -------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_the_structure_says_what_the_matrix_says(n, epsilon):
 def test_outputs_are_drawn_as_the_matrix_draws_them(alpha):
     channel = clamped_geometric(alpha, 0, 6, 1)
     for place, row in enumerate(channel.numerators):
-        mine, plain = channel._law(place), Law(row)
+        mine, plain = channel._law(place), IntegerWeights(row)
         assert (mine.weights, mine.total, len(mine)) == (plain.weights, plain.total, len(plain))
         # Every word at which the outcome changes, and its neighbours; ties are settled by further words.
         words = {w for word in plain._words for w in (word - 1, word, word + 1) if 0 <= w < 2**64} | {0, 2**64 - 1}

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deniable.channels.capacity import capacity, information_gain
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import randomized_response
-from deniable.channels.utility import (
-    capacity,
-    information_gain,
+from deniable.channels.leakage import (
     leakage,
     min_capacity,
     mutual_information,

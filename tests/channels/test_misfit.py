@@ -119,7 +119,7 @@ def test_channels():
     for found in (invert(COIN, [5, 1000]), ibu(COIN, [5, 1000]), mle_randomized_response(COIN, [5, 1000])):
         assert found.misfit.p_value < 1e-50
         assert "do not look like this channel's: p = " in str(found)
-        assert found.to_dict()["misfit"] == found.misfit.p_value
+        assert found.to_dict()["trust"]["misfit"] == found.misfit.p_value
     for counts in ([251, 749], [740, 260], [500, 500]):
         assert invert(COIN, counts).misfit.p_value > 0.05
         assert "do not look" not in str(invert(COIN, counts))

@@ -22,6 +22,7 @@ from deniable.surveys import Question, Survey, SurveyTally
 from deniable.surveys.promises import promises
 from tests.cli.conftest import COMMAND
 from tests.cli.test_process import on_terminal, unix
+from tests.documents import rows_of
 
 DRAFT = {
     "name": "habits",
@@ -81,11 +82,11 @@ def test_from_a_draft_to_the_estimate(run, process, tmp_path, monkeypatch):
     estimate = run("estimate", "survey.json", "tally.json", "--json").json
     assert estimate == run("estimate", "survey.json", "reports.parquet", "--json").json
     smoke, age, _ = estimate["questions"]
-    yes = smoke["rows"][0]
+    yes = rows_of(smoke)[0]
     # A third said yes, plus or minus 5 standard errors (false alarm: 6e-7).
     assert abs(yes["value"] - 1 / 3) < 5 * (yes["stderr"] + 0.0034)
     assert yes["low"] < yes["value"] < yes["high"]
-    assert len(age["rows"]) == 82
+    assert len(rows_of(age)) == 82
     table = run("estimate", "survey.json", "tally.json").out
     assert "largest of" not in table
 
@@ -127,11 +128,11 @@ def test_some_questions_and_other_columns(run, folder):
     ran = run("estimate", "survey.json", "sum.json", "--json")
     smoke, age, *_ = ran.json["questions"]
     assert (smoke["n"], age["n"], age["notes"]) == (4, 0, ["there are no reports yet: nothing is known"])
-    assert {(row["value"], row["stderr"], row["low"], row["high"]) for row in age["rows"]} == {(None, None, 0, 1)}
+    assert {(row["value"], row["stderr"], row["low"], row["high"]) for row in rows_of(age)} == {(None, None, 0, 1)}
     assert "note: age: there are no reports yet" in ran.err
-    assert "[0.0000, 1.0000]" in run("estimate", "survey.json", "sum.json", "--question", "age").out
+    assert "0.0000 .. 1.0000" in run("estimate", "survey.json", "sum.json", "--question", "age").out
     line = run("estimate", "survey.json", "sum.json", "--question", "age", "--csv").out.splitlines()[1]
-    assert line.startswith("age,18,,,0.0,1.0,,0.0,0,")
+    assert line.startswith("age,shares,18,,,0.0,1.0,,0.0,0,")
     run("estimate", "survey.json", "sum.json", "--plot", "shares.png", "--parquet", "shares.parquet")
 
 
@@ -215,16 +216,16 @@ def test_estimates_in_every_form(run, folder):
     rows = run("estimate", "survey.json", "tally.json", "--csv").out.splitlines()
     assert (
         rows[0]
-        == "question,label,value,stderr,low,high,unit,count,n,level,population,simultaneous,method,protocol,unlisted,"
-        "p_value"
+        == "question,section,label,value,stderr,low,high,unit,count,n,level,population,simultaneous,method,protocol,"
+        "epsilon,noise_floor,poisoning"
     )
-    assert rows[1].split(",")[9:] == ["0.95", "True", "False", "unbiased", SURVEY["smoke"].protocol.name, "", ""]
+    assert rows[1].split(",")[10:16] == ["0.95", "True", "False", "unbiased", SURVEY["smoke"].protocol.name, "1.0"]
     assert len(rows) == 1 + 2 + 82 + 3
     run("estimate", "survey.json", "tally.json", "--parquet", "estimate.parquet", "--plot", "shares.png")
     table = pq.read_table("estimate.parquet")
     assert table.num_rows == len(rows) - 1
     assert ",".join(table.column_names) == rows[0]
-    assert str(table.schema.field("unlisted").type) == "double"
+    assert str(table.schema.field("noise_floor").type) == "double"
     assert Path("shares.png").read_bytes().startswith(b"\x89PNG")
     assert len(run("estimate", "survey.json", "tally.json", "--question", "age", "--all").out.splitlines()) == 6 + 82
 
@@ -239,7 +240,7 @@ def test_options_of_estimates(run, folder):
         (trip,) = run("estimate", "survey.json", "tally.json", "--question", "trip", "--json", *options).json[
             "questions"
         ]
-        return [answer["high"] - answer["low"] for answer in trip["rows"]], trip
+        return [answer["high"] - answer["low"] for answer in rows_of(trip)], trip
 
     plain, unbiased = widths()
     for wider in (["--level", "0.99"], ["--simultaneous"]):
@@ -251,8 +252,8 @@ def test_options_of_estimates(run, folder):
     assert "among those who answered" in run(*command, "--respondents").out
     assert "among those who answered" not in run(*command).out
     _, consistent = widths("--consistent", "norm-sub")
-    assert sum(answer["value"] for answer in consistent["rows"]) == pytest.approx(1)
-    assert sum(answer["value"] for answer in unbiased["rows"]) != pytest.approx(1)
+    assert sum(answer["value"] for answer in rows_of(consistent)) == pytest.approx(1)
+    assert sum(answer["value"] for answer in rows_of(unbiased)) != pytest.approx(1)
     assert consistent["method"] == "norm-sub"
 
 
@@ -263,8 +264,8 @@ def test_reports_of_another_protocol_are_noticed(run, folder):
         Tally(protocol.fingerprint, 1005, counts).save("coin-tally.json")
         ran = run("estimate", "coin.json", "coin-tally.json", "--json")
         assert ("do not look like this protocol's: p = " in ran.err) == suspicious
-        misfit = ran.json["questions"][0]["misfit"]
-        assert (misfit["p_value"] < 0.001) == (misfit["message"] is not None) == suspicious
+        trust = ran.json["questions"][0]["trust"]
+        assert (trust["misfit"] < 0.001) == (trust["warning"] is not None) == suspicious
 
 
 def test_open_text_is_read_with_candidates(run, folder):
@@ -276,12 +277,12 @@ def test_open_text_is_read_with_candidates(run, folder):
     Path("list.txt").write_text("sour dough\nrye\nspelt\nrye\n\n")
     for option in ("list.txt", "word=list.txt"):
         word, smoke = run("estimate", "words.json", "words.parquet", "--candidates", option, "--json").json["questions"]
-        shares = {answer["label"]: answer["value"] for answer in word["rows"]}
+        shares = {answer["label"]: answer["value"] for answer in rows_of(word)}
         assert list(shares) == ["sour dough", "rye", "spelt"]
         # Standard errors are about 0.02 (seed fixed).
         assert abs(shares["rye"] - 2 / 3) < 0.1
-        assert abs(word["unlisted"]) < 0.2
-        assert len(smoke["rows"]) == 2
+        assert abs(word["facts"]["unlisted"]) < 0.2
+        assert len(rows_of(smoke)) == 2
     assert "stand out of the noise" in run("estimate", "words.json", "words.parquet", "--candidates", "list.txt").out
     err = run("estimate", "words.json", "words.parquet", "--question", "word", code=2).err
     assert "'word' are open text: give the texts to look for with --candidates" in err
@@ -289,7 +290,7 @@ def test_open_text_is_read_with_candidates(run, folder):
     assert [one["id"] for one in others.json["questions"]] == ["smoke"]
     assert others.err.startswith("note: 'word' is left out, for the answers to 'word' are open text")
     rows = run("estimate", "words.json", "words.parquet", "--candidates", "list.txt", "--csv").out.splitlines()
-    assert float(rows[1].split(",")[-2]) == pytest.approx(word["unlisted"])
+    assert float(rows[1].split(",")[-4]) == pytest.approx(word["facts"]["unlisted"])
     err = run("estimate", "words.json", "words.parquet", "--candidates", "wrod=list.txt", code=2).err
     assert err == "error: there is no question 'wrod'; there are word, smoke\n"
     err = run("estimate", "words.json", "words.parquet", "--candidates", "smoke=list.txt", code=2).err

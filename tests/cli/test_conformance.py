@@ -28,7 +28,7 @@ class Nameless(GRR):
 class Lenient(GRR):
     name = "Lenient"
 
-    def _valid(self, reports):
+    def valid(self, reports):
         return np.ones(len(reports), dtype=bool)
 
 
@@ -110,7 +110,7 @@ def test_a_failing_check_is_named_with_the_instance_and_the_reason(run, mine):
         ("conformance_of_mine:Nameless", "has no name of its own"),
         ("conformance_of_mine:Silent", "Silent has no examples() to check"),
         ("conformance_of_mine:Wrong", "Wrong.examples() raised KeyError"),
-        ("deniable:Protocol", "is not finished: it has to write _count, _estimate, _many, _one"),
+        ("deniable:Protocol", "is not finished: it has to write count, draw_many, infer"),
     ],
 )
 def test_refusals(run, mine, target, message):

@@ -15,6 +15,7 @@ from deniable.domains import Interval
 from deniable.protocols import GRR, Attributes, Table, Window
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
+from tests.documents import rows_of
 
 P0, P1 = "well=0.5,so=0.3,badly=0.2", "well=0.2,so=0.3,badly=0.5"
 
@@ -49,17 +50,18 @@ def test_from_a_proof_to_a_verdict(run, folder):
     for name, answers in {"H0": (500, 300, 200), "H1": (200, 300, 500)}.items():
         collect(run, dict(zip(("well", "so", "badly"), answers, strict=True)))
         (found,) = run("test", "survey.json", "reports.parquet", "--json").json["questions"]
-        assert (found["id"], found["kind"], found["n"], found["favoured"]) == ("effect", "decision", 1000, name)
+        assert (found["id"], found["kind"], found["n"]) == ("effect", "decision", 1000)
+        assert found["decision"]["favoured"] == name
         assert f"the reports favour {name}: " in run("test", "survey.json", "reports.parquet").out
         run("tally", "survey.json", "reports.parquet", "-o", "tally.json")
         rows = list(csv.DictReader(io.StringIO(run("test", "survey.json", "tally.json", "--csv").out)))
         assert [row["label"] for row in rows if float(row["value"]) > 0.05] == [name]
         (estimate, _) = run("estimate", "survey.json", "tally.json", "--json").json["questions"]
-        assert estimate["decision"]["verdict"] == found["verdict"]
+        assert estimate["decision"]["verdict"] == found["decision"]["verdict"]
         assert f"the reports favour {name}: " in run("estimate", "survey.json", "tally.json").out
     strict = run("test", "survey.json", "tally.json", "--level", "1e-40", "--json").json["questions"][0]
-    assert strict["outcome"] == "undecided"
-    assert f"about {strict['more']:,} more people" in strict["verdict"]
+    assert strict["decision"]["outcome"] == "undecided"
+    assert f"about {strict['decision']['more']:,} more people" in strict["decision"]["verdict"]
 
 
 def test_a_designed_table_in_a_record_is_decided_from_its_own_reports(run, folder):
@@ -76,22 +78,22 @@ def test_a_designed_table_in_a_record_is_decided_from_its_own_reports(run, folde
     )
     Path("tally.json").write_text(json.dumps(tally.spec()))
     (found,) = run("test", "survey.json", "tally.json", "--json").json["questions"]
-    assert (found["id"], found["part"], found["favoured"]) == ("habits", "effect", "H1")
+    assert (found["id"], found["part"], found["decision"]["favoured"]) == ("habits", "effect", "H1")
     assert 400 < found["n"] < 600, "the reports of this part alone"
     assert "habits.effect: How are you?" in run("test", "survey.json", "tally.json", "--question", "habits.effect").out
     parts = run("estimate", "survey.json", "tally.json", "--json").json["questions"]
-    assert [one.get("decision", {}).get("verdict") for one in parts] == [None, found["verdict"]]
+    assert [one["decision"] and one["decision"]["verdict"] for one in parts] == [None, found["decision"]["verdict"]]
     refused = run("test", "survey.json", "tally.json", "--question", "habits", code=2).err
     assert "there are habits.smoke, habits.effect" in refused
 
 
 def test_from_counts_and_laws(run, folder):
     by_proof = run("test", "proof.json", "--counts", "510,490", "--json").json
-    assert by_proof["favoured"] == "H0"
+    assert by_proof["decision"]["favoured"] == "H0"
     Path("laws.csv").write_text("answer,before,after\nbadly,0.2,0.5\nso,0.3,0.3\nwell,0.5,0.2\n")
     named = run("test", "proof.json", "--counts", "510,490", "--laws", "laws.csv", "--json").json
-    assert named["favoured"] == "before"
-    assert [row["value"] for row in named["rows"]] == [row["value"] for row in by_proof["rows"]]
+    assert named["decision"]["favoured"] == "before"
+    assert [row["value"] for row in rows_of(named)] == [row["value"] for row in rows_of(by_proof)]
     Path("laws.json").write_text('{"laws": {"a": [0.5, 0.5], "b": ["4/5", "1/5"], "c": [0, 1]}}')
     Path("counts.csv").write_text("yes,440\nno,460\n")
     out = run("test", "coin", "--counts", "counts.csv", "--laws", "laws.json").out

@@ -50,8 +50,9 @@ def test_a_terminal_shows_progress_and_nothing_else_changes(run, tmp_path):
             shown += part
     os.close(ours)
     piped = run(*command[1:])
-    assert b"of the search" in shown
-    assert b"proof" in shown
+    # Which steps are seen depends on how often the line is drawn while they take place.
+    assert any(step in shown for step in (b"reading", b"of the search", b"proof"))
+    assert b"\x1b[2K" in shown, "the line is drawn again"
     assert piped.err == ""
     without_time = [[line for line in out.splitlines() if "solver" not in line] for out in (watched.stdout, piped.out)]
     assert without_time[0] == without_time[1]

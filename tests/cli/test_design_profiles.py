@@ -10,6 +10,7 @@ import pytest
 
 from deniable.cli.design import NAMES
 from deniable.protocols import GRR, load, profiles
+from tests.documents import rows_of
 
 BITS = "profile,p\nnorth,0\nsouth,0.5\nharbour,1\nisland,0.3\n"
 EDGES = "one,other\nnorth,south\nsouth,harbour\n"
@@ -142,7 +143,7 @@ def test_what_is_saved_is_asked_in_a_survey(run, write, tmp_path):
     run("privatize", tmp_path / "survey.json", write(table, "answers.csv"), "-o", tmp_path / "reports.parquet")
     run("tally", tmp_path / "survey.json", tmp_path / "reports.parquet", "-o", tmp_path / "tally.json")
     (found,) = run("estimate", tmp_path / "survey.json", tmp_path / "tally.json", "--json").json["questions"]
-    for row, share in zip(found["rows"], (0.5, 0.5, 0), strict=True):
+    for row, share in zip(rows_of(found), (0.5, 0.5, 0), strict=True):
         assert abs(row["value"] - share) < 5 * row["stderr"]
     other = draft | {"questions": [question | {"answers": {"table": "mechanism.json", "read": "profiles"}}]}
     assert (

@@ -1,4 +1,4 @@
-"""deniable discover, and what the planner and a draft say about discovery beforehand."""
+"""deniable estimate of answers that nobody listed, and what the planner and a draft say about discovery beforehand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable import Discovery, ShortText, Simulation, Survey, plan
+from deniable import HeavyHitters, ShortText, Simulation, Survey, plan
+from tests.documents import rows_of
 
 DRAFT = {
     "name": "words",
@@ -21,6 +22,7 @@ DRAFT = {
         {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"]},
     ],
 }
+WORD = ("--question", "word")
 
 
 @pytest.fixture(scope="module")
@@ -38,57 +40,57 @@ def counted(tmp_path_factory):
 
 def test_common_words_are_found_with_intervals_and_p_values(run, counted):
     survey, tally = counted / "survey.json", counted / "tally.json"
-    (found,) = run("discover", survey, tally, "--json").json["questions"]
+    (found,) = run("estimate", survey, tally, *WORD, "--json").json["questions"]
     assert (found["id"], found["kind"]) == ("word", "found")
-    assert {row["label"] for row in found["rows"]} == {"tea", "日"}
-    for row in found["rows"]:
+    assert {row["label"] for row in rows_of(found)} == {"tea", "日"}
+    for row in rows_of(found):
         assert row["low"] < row["value"] < row["high"]
         assert abs(row["value"] - 0.325) < 4 * row["stderr"]  # by chance in one of 16,000 rows
         assert row["p_value"] < 1e-9
-    assert found["false_finds"] == pytest.approx(0.0498, abs=1e-4)
-    assert found["smallest"] == pytest.approx(Survey.load(survey)["word"].protocol.visible(4000))
-    shown = run("discover", survey, tally).out
+    assert found["facts"]["false_finds"] == pytest.approx(0.0498, abs=1e-4)
+    assert found["facts"]["smallest"] == pytest.approx(Survey.load(survey)["word"].protocol.worth(4000).visible())
+    shown = run("estimate", survey, tally, *WORD).out
     assert "p-value" in shown.splitlines()[5]
     assert "5 of 100 collections at most would find anything" in " ".join(shown.split())
-    rows = list(csv.DictReader(io.StringIO(run("discover", survey, tally, "--csv").out)))
+    rows = list(csv.DictReader(io.StringIO(run("estimate", survey, tally, *WORD, "--csv").out)))
     assert {row["label"]: float(row["p_value"]) < 1e-9 for row in rows} == {"tea": True, "日": True}
-    strict = run("discover", survey, tally, "--significant", "0.01", "--json").json["questions"][0]
+    strict = run("estimate", survey, tally, *WORD, "--significant", "0.01", "--json").json["questions"][0]
     assert "p-values up to 0.01" in strict["method"]
     for chosen in ((), ("--significant", "0.01")):
         narrow, wide = (
-            run("discover", survey, tally, "--json", *chosen, *more).json["questions"][0]["rows"]
+            rows_of(run("estimate", survey, tally, *WORD, "--json", *chosen, *more).json["questions"][0])
             for more in ((), ("--robust", "40"))
         )
         for one, other in zip(narrow, wide, strict=True):
             assert other["low"] < one["low"] < one["high"] < other["high"]
-    assert "even if up to 40 of the reports are forged" in run("discover", survey, tally, "--robust", "40").out
+    assert "even if up to 40 of the reports are forged" in run("estimate", survey, tally, *WORD, "--robust", "40").out
 
 
 def test_nothing_common_gives_an_empty_list_and_a_sentence(run, counted):
     survey, tally = counted / "survey.json", counted / "nothing.json"
-    assert run("discover", survey, tally, "--json").json["questions"][0]["rows"] == []
-    assert "nothing was found; answers of less than" in " ".join(run("discover", survey, tally).out.split())
-    assert len(run("discover", survey, tally, "--csv").out.splitlines()) == 1
+    assert rows_of(run("estimate", survey, tally, *WORD, "--json").json["questions"][0]) == []
+    assert "nothing was found; answers of less than" in " ".join(run("estimate", survey, tally, *WORD).out.split())
+    assert len(run("estimate", survey, tally, *WORD, "--csv").out.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--question", "smoke"), "deniable estimate has their shares"),
+        (("--question", "smoke", "--significant", "0.01"), "--significant is for discovered answers"),
         (("--question", "wrod"), "there is no question 'wrod'"),
         (("--significant", "2"), "lies between 0 and 1"),
         (("--json", "--csv"), "--json"),
     ],
 )
 def test_what_cannot_be_discovered_is_refused_in_a_sentence(run, counted, arguments, said):
-    assert said in run("discover", counted / "survey.json", counted / "tally.json", *arguments, code=2).err
+    assert said in run("estimate", counted / "survey.json", counted / "tally.json", *arguments, code=2).err
 
 
 def test_the_planner_says_beforehand_what_will_be_found(run, counted):
     made = run("plan", "--discover", "4", "--epsilon", "8", "--people", "4000", "--json").json
-    protocol = Discovery(ShortText(4), 8, people=4000)
+    protocol = HeavyHitters(ShortText(4), 8, people=4000)
     assert made["best"] == protocol.spec(), "the settings are those for so many people"
-    assert made["table"][0]["visible"] == pytest.approx(protocol.visible(4000))
+    assert made["table"][0]["visible"] == pytest.approx(protocol.worth(4000).visible())
     small = plan(ShortText(4), epsilon=8, n=4000, memory=1_000_000).best
     assert 8 * small.tally_size <= 1_000_000 < 8 * protocol.tally_size
     assert (
@@ -102,4 +104,4 @@ def test_the_planner_says_beforehand_what_will_be_found(run, counted):
     Path(counted / "draft.json").write_text(json.dumps(DRAFT), encoding="utf-8")
     lines = run("survey", "new", counted / "draft.json", "-o", counted / "again.json").out.splitlines()
     (word,) = [line for line in lines if line.startswith("word ") and "points" in line]
-    assert word.endswith(f"{100 * protocol.visible(4000):.1f} %")
+    assert word.endswith(f"{100 * protocol.worth(4000).visible():.1f} %")

@@ -11,6 +11,7 @@ import pytest
 import deniable as dn
 from deniable import graphs
 from deniable.protocols.graphs.network import load_edges, read_edges
+from tests.documents import rows_of
 
 
 @pytest.fixture
@@ -86,10 +87,10 @@ def test_the_graph_to_publish_is_the_one_of_the_library(run: Any, friends: str) 
 
 def test_json_csv_pictures_and_graphs(run: Any, friends: str, tmp_path: Path) -> None:
     found = run("graph", "triangles", friends, "--epsilon", "1", "--json").json
-    assert found["transcript"]["relation"] == "edge"
-    assert found["rows"][0]["label"] == "triangles"
+    assert found["facts"]["transcript"]["relation"] == "edge"
+    assert rows_of(found)[0]["label"] == "triangles"
     lines = run("graph", "core", friends, "--epsilon", "1", "--csv").out.splitlines()
-    assert lines[0].startswith("label,value,stderr")
+    assert lines[0].startswith("section,label,value,stderr")
     assert len(lines) == 6
     picture = tmp_path / "degrees.png"
     run("graph", "degrees", friends, "--epsilon", "1", "--plot", picture)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import deniable as dn
+from tests.documents import rows_of, section
 
 DRAFT = {
     "name": "sleep",
@@ -44,7 +45,7 @@ def test_a_number_from_draft_to_estimate(run, folder):
     found = run("estimate", "survey.json", "reports.parquet", "--json", "--parquet", "out.parquet").json["questions"]
     hours, nap = found
     assert (hours["kind"], nap["kind"]) == ("mean", "shares")
-    (row,) = hours["rows"]
+    (row,) = rows_of(hours)
     assert row["unit"] == "hours"
     assert abs(row["value"] - np.clip(folder, 0, 12).mean()) < 5 * row["stderr"]
     assert row["low"] < row["value"] < row["high"]
@@ -71,21 +72,21 @@ def test_a_distribution_from_draft_to_estimate(run, folder):
     run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
     text = run("estimate", "survey.json", "reports.parquet").out
     assert text.index("Median") < text.index("5 % quantile") < text.index("standard deviation") < text.index("0 to ")
-    assert "] hours" in text
+    assert re.search(r"\d \.\. [\d.]+ hours", text)
     sure = ("--level", "0.999999", "--json", "--parquet", "out.parquet")
     found = run("estimate", "survey.json", "reports.parquet", *sure).json["questions"]
     for one, true in zip(found, (folder, 30 + np.arange(4000) % 20), strict=True):
         assert one["kind"] == "distribution"
-        assert one["headline"].endswith("n = 4,000")
-        (median,) = [row for row in one["rows"] if row["label"] == "median"]
+        assert one["headline"]["text"].endswith("n = 4,000")
+        (median,) = [row for row in rows_of(one) if row["label"] == "median"]
         assert median["low"] <= np.median(true) <= median["high"]
-        begins = [row["begin"] for row in one["rows"] if row["begin"] is not None]
+        begins = [row["begin"] for row in section(one, "bins")]
         assert begins == sorted(begins)
-        assert one["cumulative"][-1]["low"] == 1
+        assert section(one, "cumulative")[-1]["low"] == 1
     finer = run("estimate", "survey.json", "reports.parquet", "--bins", "40", "--json").json["questions"]
-    assert len(finer[1]["rows"]) > len(found[1]["rows"])
+    assert len(rows_of(finer[1])) > len(rows_of(found[1]))
     lines = run("estimate", "survey.json", "reports.parquet", "--csv").out.splitlines()
-    assert lines[1].startswith("hours,5 % quantile,")
+    assert lines[1].startswith("hours,figures,5 % quantile,")
     run("estimate", "survey.json", "reports.parquet", "--plot", "shape.png", "--question", "age")
     assert Path("shape.png").read_bytes().startswith(b"\x89PNG")
     wrong = {**answers, "read": "mode"}
@@ -129,16 +130,27 @@ def test_ranges_from_draft_to_estimate(run, folder):
         (found[1], (ages >= 35) & (ages <= 44), 0),
         (found[2], (folder >= 6) & (folder <= 7.5), 1),
     ):
-        row = one["ranges"][place]
+        row = section(one, "ranges")[place]
         assert row["label"] == ("35 to 44", "6 to 7.5")[place]
         assert row["low"] <= true.mean() <= row["high"]
         assert row["low"] <= row["value"] <= row["high"]
         assert row["high"] - row["low"] < 0.95  # the whole range would say nothing
-    assert "ranges" not in found[3]
+    assert "ranges" not in {one["id"] for one in found[3]["sections"]}
     shown = run("estimate", "survey.json", "reports.parquet", *asked)
     assert "35 to 44" in shown.out
     assert "nap: --range is about the distribution of a number" in shown.err
-    assert "\nage,35 to 44," in run("estimate", "survey.json", "reports.parquet", *asked, "--csv").out
+    assert "\nage,ranges,35 to 44," in run("estimate", "survey.json", "reports.parquet", *asked, "--csv").out
+    smooth = run("estimate", "survey.json", "reports.parquet", *asked, "--assume", "smooth")
+    assert smooth.out.count("assuming smooth:0.1") >= 6  # of three questions: the headline, the table, and the ranges
+    assert smooth.out.count("bends no more") == 3
+    assert "nap: --assume is about the distribution of a number" in smooth.err
+    told = run("estimate", "survey.json", "reports.parquet", *asked, "--assume", "smooth:0.05", "--json").json
+    for one in told["questions"][:3]:
+        assert {row["assumed"] for row in rows_of(one)} == {"smooth:0.05", ""}  # means and deviations assume nothing
+        assert {row["assumed"] for row in section(one, "ranges")} == {"smooth:0.05"}
+    lines = run("estimate", "survey.json", "reports.parquet", "--assume", "smooth", "--csv").out.splitlines()
+    assert ",smooth:0.1," in lines[1]
+    assert "may assume" in run("estimate", "survey.json", "reports.parquet", "--assume", "even", code=2).err
     for wrong in ("44..35", "abc", "1..x", "nan..3"):
         assert (
             "a range is written like 25..45"
@@ -150,11 +162,27 @@ def test_ranges_from_draft_to_estimate(run, folder):
     assert "--read" in run("plan", "--number", "0..12", "--read", "mode", "--epsilon", "1", "--people", "9", code=2).err
 
 
+def test_plan_reads_answers_as_a_draft_has_them(run, folder):
+    rest = ["--epsilon", "1", "--people", "20000", "--json"]
+    number = {"number": {"low": 0, "high": 24, "unit": "hours"}}
+    for short, answers in [
+        (["--categories", "never,once"], ["never", "once"]),
+        (["--number", "0..24", "--unit", "hours"], number),
+        (["--number", "0..24", "--unit", "hours", "--read", "ranges"], number | {"read": "ranges"}),
+        (["--places", "8x6"], {"places": {"columns": 8, "rows": 6}}),
+    ]:
+        assert run("plan", "--answers", json.dumps(answers), *rest).json == run("plan", *short, *rest).json
+    Path("asked.json").write_text(json.dumps(number), encoding="utf-8")
+    assert run("plan", "--answers", "asked.json", *rest).json["reads"] == "mean"
+    assert "answers[1]: " in run("plan", "--answers", '["yes", 0.5]', *rest, code=2).err
+    assert "give one of --categories" in run("plan", "--answers", '["a", "b"]', "--text", *rest, code=2).err
+
+
 def test_places_from_draft_to_estimate(run, folder):
     """Cells of a grid: asked by a draft, planned, and the share of any rectangle of cells beside the table."""
     question = {"id": "home", "text": "Where?", "answers": {"places": {"columns": 8, "rows": 6, "cell": "500 m"}}}
     Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [question]}), encoding="utf-8")
-    assert "Places" in run("survey", "new", "draft.json", "-o", "survey.json").out
+    assert "PlanarLaplace" in run("survey", "new", "draft.json", "-o", "survey.json").out
     assert "one cell side (500 m) apart" in run("survey", "show", "survey.json").out.replace("\n", " ")
     north, east = 1 + np.arange(4000) % 2, 1 + np.arange(4000) % 3
     rows = [f"{a},{b}" for a, b in zip(north, east, strict=True)]
@@ -162,11 +190,11 @@ def test_places_from_draft_to_estimate(run, folder):
     run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
     asked = ["estimate", "survey.json", "reports.parquet", "--range", "1..3,1..4", "--plot", "map.png"]
     (found,) = run(*asked, "--level", "0.999999", "--json").json["questions"]
-    assert (found["kind"], found["ranges"][0]["label"]) == ("rectangles", "north 1 to 3, east 1 to 4")
-    assert found["ranges"][0]["high"] == pytest.approx(1, abs=0.2)
+    assert (found["kind"], section(found, "ranges")[0]["label"]) == ("rectangles", "north 1 to 3, east 1 to 4")
+    assert section(found, "ranges")[0]["high"] == pytest.approx(1, abs=0.2)
     assert Path("map.png").stat().st_size > 1000
     plan = ["plan", "--places", "8x6", "--epsilon", "1", "--people", "20000"]
-    assert run(*plan, "--json").json["best"]["protocol"] == "Places"
+    assert run(*plan, "--json").json["best"]["protocol"] == "PlanarLaplace"
     assert run(*plan, "--read", "rectangles", "--json").json["best"]["protocol"] == "Rectangles"
     assert "16x12" in run("plan", "--places", "eight", "--epsilon", "1", "--people", "9", code=2).err
     assert "--read" in run(*plan, "--read", "mean", code=2).err
@@ -186,7 +214,7 @@ def test_rectangles_from_draft_to_estimate(run, folder):
     asked = ["--range", "18..27,0..40", "--range", "1..2", "--plot", "map.png"]
     (found,) = run(*estimate, *asked, "--level", "0.999999", "--json").json["questions"]
     assert found["kind"] == "rectangles"
-    (row,) = found["ranges"]
+    (row,) = section(found, "ranges")
     assert row["label"] == "age 18 to 27, hours 0 to 40"
     assert row["low"] <= np.mean(ages <= 27) <= row["high"]
     assert Path("map.png").stat().st_size > 1000
@@ -232,7 +260,7 @@ def test_a_designed_mechanism_from_its_proof_to_the_estimate(run, folder):
     Path("answers.csv").write_text("effect\n" + "0\n1\n2\n" * 300, encoding="utf-8")
     run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
     (found,) = run("estimate", "survey.json", "reports.parquet", "--json").json["questions"]
-    assert (found["protocol"], len(found["rows"]), found["n"]) == ("Table", 3, 900)
+    assert (found["protocol"], len(rows_of(found)), found["n"]) == ("Table", 3, 900)
     proof = json.loads(Path("proof.json").read_text())
     proof["epsilon"] = "1/2"
     Path("proof.json").write_text(json.dumps(proof))
@@ -252,7 +280,7 @@ def test_a_designed_mean_from_the_proof_to_the_estimate(run, folder):
     asked = json.loads(Path("survey.json").read_text(encoding="utf-8"))["questions"][0]["protocol"]
     assert (asked["protocol"], len(asked["rows"]), len(asked["certificate"])) == ("MeanTable", 5, 64)
     run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
-    (row,) = run("estimate", "survey.json", "reports.parquet", "--json").json["questions"][0]["rows"]
+    (row,) = rows_of(run("estimate", "survey.json", "reports.parquet", "--json").json["questions"][0])
     assert row["unit"] == "hours"
     assert abs(row["value"] - np.clip(folder, 0, 12).mean()) < 5 * row["stderr"]
     proof = json.loads(Path("proof.json").read_text(encoding="utf-8"))
@@ -290,13 +318,13 @@ def test_variance_and_correlation_from_draft_to_estimate(run, folder):
     run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
     found = run("estimate", "survey.json", "reports.parquet", "--json").json["questions"]
     assert [one["kind"] for one in found] == ["moments", "moments"]
-    rows = {row["label"]: row for row in found[0]["rows"]}
+    rows = {row["label"]: row for row in rows_of(found[0])}
     assert rows["standard deviation"]["unit"] == "hours"
     assert (
         abs(rows["standard deviation"]["value"] - np.clip(folder, 0, 12).std())
         < 5 * rows["standard deviation"]["stderr"]
     )
-    (correlation,) = (row for row in found[1]["rows"] if row["label"] == "correlation")
+    (correlation,) = (row for row in rows_of(found[1]) if row["label"] == "correlation")
     assert abs(correlation["value"] + 1) < 5 * correlation["stderr"]
     assert "standard deviation" in run("estimate", "survey.json", "reports.parquet").out
     assert run("estimate", "survey.json", "reports.parquet", "--csv").out.count("correlation") == 1
@@ -312,7 +340,7 @@ def test_a_draft_says_what_is_known_of_the_shape(run, folder):
         return survey["questions"][0]["protocol"]["protocol"], " ".join(made.split())
 
     assert [chosen(shape=shape)[0] for shape in ("smooth", "rough", "unknown")] == ["Window", "Ranges", "Window"]
-    assert "many people are said to give the same few numbers" in chosen(shape="rough")[1]
+    assert "many people are assumed to give the same few numbers" in chosen(shape="rough")[1]
     for wrong, why in (
         ({"shape": "spiky"}, "'smooth', 'rough' or 'unknown'"),
         ({"shape": "smooth", "protocol": "Ranges"}, "leave one of them out"),
@@ -327,17 +355,17 @@ def test_coordinates_become_cells_that_can_be_privatized(run, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     box = ["--box", "52.34,13.09,52.68,13.76"]
     Path("homes.csv").write_text("name,latitude,longitude\na,52.52,13.405\nb,40,13.76\n\nc,52.34,13.09\n")
-    said = run("places", "homes.csv", *box, "--columns", "24", "-o", "cells.csv").out
+    said = run("survey", "cells", "homes.csv", *box, "--columns", "24", "-o", "cells.csv").out
     assert Path("cells.csv").read_text() == "north,east,name\n11,12,a\n1,24,b\n1,1,c\n"
     assert "a grid of 24 x 20 places" in said
-    assert run("places", "homes.csv", *box, "--grid", "24x20", "-o", "-").out == Path("cells.csv").read_text()
+    assert run("survey", "cells", "homes.csv", *box, "--grid", "24x20", "-o", "-").out == Path("cells.csv").read_text()
     home = {"id": "home", "text": "Where?", "answers": {"places": {"columns": 24, "rows": 20}}}
     Path("draft.json").write_text(json.dumps({"name": "homes", "epsilon": "1", "people": 100, "questions": [home]}))
     run("survey", "new", "draft.json", "-o", "survey.json")
     assert "3 rows" in run("privatize", "survey.json", "cells.csv", "-o", "reports.parquet").out
     Path("plane.csv").write_text("y,x\n5,15\n")
     plane = ["--box", "0,0,10,20", "--plane", "--latitude", "y", "--longitude", "x", "--grid", "4x2", "-o", "-"]
-    assert run("places", "plane.csv", *plane).out == "north,east\n2,4\n"
+    assert run("survey", "cells", "plane.csv", *plane).out == "north,east\n2,4\n"
     Path("bad.csv").write_text("latitude,longitude\n52.5,13.4\ns3cret,13.4\n")
     for given, why in (
         (["bad.csv", *box, "--columns", "24"], "row 2: latitude and longitude"),
@@ -348,7 +376,7 @@ def test_coordinates_become_cells_that_can_be_privatized(run, tmp_path, monkeypa
         (["homes.csv", *box], "either --grid"),
         (["missing.csv", *box, "--columns", "24"], "missing.csv"),
     ):
-        refused = run("places", *given, "-o", "out.csv", code=2)
+        refused = run("survey", "cells", *given, "-o", "out.csv", code=2)
         assert why in " ".join(refused.err.split())
         assert "s3cret" not in refused.err
     assert not Path("out.csv").exists()
@@ -362,7 +390,7 @@ def test_intervals_allow_for_forged_reports(run, tmp_path):
     plain, robust = (
         json.loads(run("estimate", *files, "--json", *more).out)["questions"][0] for more in ((), ("--robust", "20"))
     )
-    for before, after in zip(plain["rows"], robust["rows"], strict=True):
+    for before, after in zip(rows_of(plain), rows_of(robust), strict=True):
         assert after["value"] == before["value"]
         assert after["low"] < before["low"] - 20 / 500
         assert after["high"] > before["high"]

@@ -15,7 +15,8 @@ import deniable as dn
 from deniable._plain import csv_cell, escaped, plain_cell
 from deniable.cli import output
 from deniable.labels import shown
-from deniable.protocols import GRR, Discovery
+from deniable.protocols import GRR, HeavyHitters
+from tests.documents import rows_of
 
 DRIVES = "tea\x1b[2J\x07"
 TURNS = "cof\u202efee\u2066"
@@ -33,7 +34,7 @@ def told(tmp_path_factory: Any) -> Path:
     listed = GRR([DRIVES, TURNS, FORMULA, "-3", "'=x", "plain"], 4)
     random = np.random.default_rng(1)
     answers = random.choice([DRIVES, TURNS, FORMULA], 3000, p=[0.5, 0.3, 0.2]).tolist()
-    words = Discovery(dn.ShortText(4), 8, people=4000)
+    words = HeavyHitters(dn.ShortText(4), 8, people=4000)
     texts = ["\x1b[2J", "a\u202eb", "=1+2"] * 1100 + [f"{one:x}" for one in random.integers(0, 1 << 16, 700)]
     for name, protocol, given in (("listed", listed, answers), ("words", words, texts)):
         (folder / f"{name}.json").write_text(json.dumps(protocol.spec()))
@@ -41,7 +42,7 @@ def told(tmp_path_factory: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("command", "name"), [("estimate", "listed"), ("discover", "words"), ("estimate", "words")])
+@pytest.mark.parametrize(("command", "name"), [("estimate", "listed"), ("estimate", "words")])
 def test_what_is_printed_has_no_characters_that_drive_a_terminal(run: Any, told: Path, command: str, name: str) -> None:
     files = told / f"{name}.json", told / f"{name}-tally.json"
     for more in ((), ("--json",)):
@@ -56,7 +57,7 @@ def test_what_is_printed_has_no_characters_that_drive_a_terminal(run: Any, told:
 
 def test_a_document_of_json_says_the_same(run: Any, told: Path) -> None:
     found = run("estimate", told / "listed.json", told / "listed-tally.json", "--json").json
-    assert {DRIVES, TURNS} <= {row["label"] for row in found["questions"][0]["rows"]}
+    assert {DRIVES, TURNS} <= {row["label"] for row in rows_of(found["questions"][0])}
 
 
 def test_terminals_get_no_such_characters_either(monkeypatch: Any, capsys: Any) -> None:

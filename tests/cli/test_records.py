@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from deniable.surveys.results import outweighs
+from tests.documents import rows_of
 
 ROOT = Path(__file__).parents[2]
 PARTS = {
@@ -23,7 +24,7 @@ DRAFT = {
     "epsilon": "3",
     "people": 3000,
     "questions": [
-        {"id": "habits", "text": "Your habits", "answers": {"record": PARTS, "ask": 1}},
+        {"id": "habits", "text": "Your habits", "answers": {"record": PARTS, "per_device": 1}},
         {"id": "nap", "text": "Do you nap?", "answers": ["yes", "no"]},
     ],
 }
@@ -47,14 +48,14 @@ def folder(tmp_path, monkeypatch, run):
 
 
 def check(found: dict[str, Any]) -> None:
-    named = {f"{one['id']}.{one['part']}": one for one in found["questions"] if "part" in one}
+    named = {f"{one['id']}.{one['part']}": one for one in found["questions"] if one["part"]}
     assert list(named) == list(TRUTH)
     assert [one["kind"] for one in named.values()] == ["shares", "shares", "mean"]
     assert sum(one["n"] for one in named.values()) == 3000
     for name, one in named.items():
-        row = one["rows"][0]
+        row = rows_of(one)[0]
         assert abs(row["value"] - TRUTH[name]) < 5 * row["stderr"]
-    assert named["habits.sleep"]["rows"][0]["unit"] == "hours"
+    assert rows_of(named["habits.sleep"])[0]["unit"] == "hours"
 
 
 def test_a_record_from_draft_to_estimate(run, folder):
@@ -144,7 +145,13 @@ def test_the_planner_compares_sampling_with_splitting(run, folder):
     solved = run("plan", "--record", "parts.json", "--epsilon", "1", "--within", "0.05", "--json").json
     assert solved["solved"] == "n"
     run("plan", "--record", "parts.json", "--epsilon", "1", "--people", "20000", "--plot", "plan.png")
-    for wrong in ('["yes", "no"]', '{"a": "text"}', '{"a": {"record": {"b": 2}}}', "{}", '{"record": {}, "ask": 2}'):
+    for wrong in (
+        '["yes", "no"]',
+        '{"a": "text"}',
+        '{"a": {"record": {"b": 2}}}',
+        "{}",
+        '{"record": {}, "per_device": 2}',
+    ):
         Path("wrong.json").write_text(wrong, encoding="utf-8")
         run("plan", "--record", "wrong.json", "--epsilon", "1", "--people", "20000", code=2)
     run("plan", "--record", "parts.json", "--categories", "3", "--epsilon", "1", "--people", "20000", code=2)
@@ -169,10 +176,10 @@ def test_whole_collections_of_records_are_repeated(run, folder):
 def test_drafts_that_ask_for_no_record_are_refused(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for answers in (
-        {"record": PARTS, "ask": 2},
-        {"record": PARTS, "ask": "all"},
-        {"record": PARTS, "ask": "pairs", "read": "rectangles"},
-        {"record": PARTS, "ask": [["smoke", "bread"]]},
+        {"record": PARTS, "per_device": 2},
+        {"record": PARTS, "per_device": "all"},
+        {"record": PARTS, "per_device": "pairs", "read": "rectangles"},
+        {"record": PARTS, "per_device": [["smoke", "bread"]]},
         {"record": {"a": 3}},
         {"record": {}},
     ):
@@ -184,7 +191,7 @@ def test_drafts_that_ask_for_no_record_are_refused(run, tmp_path, monkeypatch):
 def test_tables_of_pairs_from_draft_to_synthetic_records(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     record = {"smoke": ["yes", "no"], "age": {"low": 18, "high": 77}, "town": ["a", "b", "c"]}
-    answers = {"record": record, "ask": "pairs", "cells": {"age": 4}}
+    answers = {"record": record, "per_device": "pairs", "cells": {"age": 4}}
     asked = [{"id": "habits", "text": "Your habits?", "answers": answers}]
     Path("draft.json").write_text(json.dumps({"name": "h", "epsilon": "4", "people": 3000, "questions": asked}))
     assert "Attributes" in run("survey", "new", "draft.json", "-o", "survey.json").out
@@ -196,16 +203,16 @@ def test_tables_of_pairs_from_draft_to_synthetic_records(run, tmp_path, monkeypa
     run("tally", "survey.json", "reports.csv", "-o", "tally.json")
     assert "yes & 18 to 32" in run("estimate", "survey.json", "tally.json").out
     both = ("survey.json", "tally.json")
-    listed = run("marginals", *both, "--json").json["associations"]
+    listed = run("estimate", *both, "--associations", "--json").json["associations"]
     by_pair = {row["columns"]: row for row in listed}
     assert by_pair["smoke & age"]["p_value"] < 1e-9
     assert by_pair["smoke & age"]["strength"] > 0.8
-    assert "which columns hang together" in run("marginals", *both, "--plot", "columns.png").out
-    (table,) = run("marginals", *both, "--columns", "age,smoke", "--json").json["tables"]
-    assert [axis["name"] for axis in table["axes"]] == ["age", "smoke"]
-    assert abs(table["rows"][0]["value"] - 2 / 3) < 0.1
-    shares = run("marginals", *both, "--columns", "smoke", "--given", "age", "--model", "shrink", "--csv").out
-    assert shares.startswith("columns,label,value")
+    assert "which columns are associated" in run("estimate", *both, "--associations", "--plot", "columns.png").out
+    (table,) = run("estimate", *both, "--columns", "age,smoke", "--json").json["tables"]
+    assert [axis["name"] for axis in table["sections"][0]["axes"]] == ["age", "smoke"]
+    assert abs(rows_of(table)[0]["value"] - 2 / 3) < 0.1
+    shares = run("estimate", *both, "--columns", "smoke", "--given", "age", "--model", "shrink", "--csv").out
+    assert shares.startswith("question,section,label,value")
     made = run("synthesize", *both, "--records", "500", "-o", "people.csv", "--seed", "1", "--json").json
     assert {row["columns"] for row in made["keeps"]} == set(by_pair)
     assert Path("people.csv").read_text().count("\n") == 501
@@ -213,7 +220,7 @@ def test_tables_of_pairs_from_draft_to_synthetic_records(run, tmp_path, monkeypa
     assert all(18 <= int(age) <= 77 for _, age, _ in drawn[1:]), "numbers, drawn within their cells"
     assert len({age for _, age, _ in drawn[1:]}) > 4
     assert "keep nothing that is only in more columns" in run("synthesize", *both, "-o", "people.parquet").out
-    said = run("marginals", *both, "--columns", "smoke", "--model", "shrink").out
+    said = run("estimate", *both, "--columns", "smoke", "--model", "shrink").out
     assert "whatever the model assumes" in " ".join(said.split())
     compared = ("synthesize", *both, "-o", "more.csv", "--seed", "1", "--compare", "answers.csv", "--target", "smoke")
     if importlib.util.find_spec("sklearn") is None:
@@ -223,11 +230,14 @@ def test_tables_of_pairs_from_draft_to_synthetic_records(run, tmp_path, monkeypa
         assert judged["guess"] == 0.5 < 0.9 < judged["synthetic"] <= judged["raw"] <= 1
     assert "give both" in run(*compared[:-2], code=2).err
     for wrong in (
-        ("marginals", *both, "--columns", "age,bread"),
-        ("marginals", *both, "--columns", "age", "--given", "smoke"),
-        ("marginals", *both, "--columns", "age,smoke,town"),
-        ("marginals", *both, "--columns", "age", "--model", "guess"),
-        ("marginals", *both, "--question", "other"),
+        ("estimate", *both, "--columns", "age,bread"),
+        ("estimate", *both, "--columns", "age", "--given", "smoke"),
+        ("estimate", *both, "--columns", "age,smoke,town"),
+        ("estimate", *both, "--columns", "age", "--model", "guess"),
+        ("estimate", *both, "--associations", "--question", "other"),
+        ("estimate", *both, "--associations", "--columns", "age"),
+        ("estimate", *both, "--columns", "age", "--robust", "5"),
+        ("estimate", *both, "--model", "shrink"),
         ("synthesize", *both, "-o", "people.txt"),
     ):
         run(*wrong, code=2)
@@ -236,7 +246,7 @@ def test_tables_of_pairs_from_draft_to_synthetic_records(run, tmp_path, monkeypa
 def test_a_survey_may_ask_for_one_of_its_questions(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = [{"id": name, "text": f"Your {name}?", "answers": answers} for name, answers in PARTS.items()]
-    draft = {"name": "h", "epsilon": "1", "people": 3000, "ask": 1, "questions": asked}
+    draft = {"name": "h", "epsilon": "1", "people": 3000, "per_device": 1, "questions": asked}
     Path("draft.json").write_text(json.dumps(draft))
     made = run("survey", "new", "draft.json", "-o", "survey.json").out
     assert "answers.smoke" in made
@@ -244,7 +254,7 @@ def test_a_survey_may_ask_for_one_of_its_questions(run, tmp_path, monkeypatch):
     question = run("survey", "show", "survey.json", "--json").json["questions"][0]
     assert question["text"] == "h"
     assert [column["title"] for column in question["protocol"]["domain"]["columns"]] == [one["text"] for one in asked]
-    for wrong in ({"ask": 4}, {"questions": asked[:1]}, {"questions": [asked[0] | {"epsilon": 1}, *asked[1:]]}):
+    for wrong in ({"per_device": 4}, {"questions": asked[:1]}, {"questions": [asked[0] | {"epsilon": 1}, *asked[1:]]}):
         Path("draft.json").write_text(json.dumps(draft | wrong))
         run("survey", "new", "draft.json", "-o", "other.json", code=2)
 

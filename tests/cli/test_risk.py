@@ -45,7 +45,7 @@ def test_json_and_picture_of_one_question(run, survey, tmp_path):
     assert own["protocol"] == "OUE"
     assert own["guess"] == pytest.approx(attack(protocol).success)
     assert own["year"] == pytest.approx(averaging(protocol, 3).success)
-    assert own["leverage"] == pytest.approx(protocol.leverage)
+    assert own["leverage"] == pytest.approx(protocol.worth().leverage)
     for name in ("sure_from_half", "sure_from_tenth"):
         assert [row[name] for row in rows] == sorted(row[name] for row in rows)
 

@@ -13,6 +13,7 @@ from deniable.cli import app
 from deniable.randomness import Simulation
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, round_of
+from tests.documents import rows_of
 
 DRAFT = {
     "name": "work",
@@ -47,7 +48,7 @@ def folder(tmp_path_factory):
     assert "1 of 2, narrowing (cells 8, margin 1); a device answers one round" in said
     counted(made, 1, 600)
     said = ran(
-        "campaign", "next", made / "round-1.json", made / "tally-1.json", "--days", "14", "-o", made / "round-2.json"
+        "survey", "next", made / "round-1.json", made / "tally-1.json", "--days", "14", "-o", made / "round-2.json"
     )
     assert "2 of 2, narrowing (cells 8, margin 1)" in said.output
     counted(made, 2, 900)
@@ -70,7 +71,7 @@ def test_the_next_round_is_made_from_a_tally(folder):
     assert second["hours"].protocol.domain.high - second["hours"].protocol.domain.low < 80
     shown = ran("survey", "show", folder / "round-2.json").output
     assert f"the tally {round_of(second).tally}" in shown
-    again = ran("campaign", "next", folder / "round-1.json", folder / "tally-1.json", "--opens", "2026-11-01T00:00:00Z")
+    again = ran("survey", "next", folder / "round-1.json", folder / "tally-1.json", "--opens", "2026-11-01T00:00:00Z")
     assert Survey.from_spec(json.loads(again.stdout)).questions == second.questions
 
 
@@ -92,7 +93,7 @@ def test_the_next_round_is_made_from_a_tally(folder):
 )
 def test_what_is_no_next_round_is_refused_in_a_sentence(folder, arguments, said):
     given = [folder / one if one.endswith(".json") else one for one in arguments]
-    done = ran("campaign", "next", *given, code=2)
+    done = ran("survey", "next", *given, code=2)
     assert said in done.stderr
     assert done.stdout == ""
 
@@ -100,34 +101,34 @@ def test_what_is_no_next_round_is_refused_in_a_sentence(folder, arguments, said)
 def test_a_file_that_holds_the_next_round_is_kept_if_it_follows_from_the_tally(folder, tmp_path):
     first, kept = folder / "round-1.json", tmp_path / "round-2.json"
     kept.write_bytes((folder / "round-2.json").read_bytes())
-    ran("campaign", "next", first, folder / "tally-1.json", "-o", kept)
+    ran("survey", "next", first, folder / "tally-1.json", "-o", kept)
     assert Survey.load(kept) == Survey.load(folder / "round-2.json")
     survey = Survey.load(first)
     survey.tally(survey.privatize({"hours": [38.0] * 600}, bits=Simulation(9))).save(tmp_path / "other.json")
-    done = ran("campaign", "next", first, tmp_path / "other.json", "-o", kept, code=2)
+    done = ran("survey", "next", first, tmp_path / "other.json", "-o", kept, code=2)
     assert "it was changed, or it is of another moment" in done.stderr.replace("\n", " ")
-    done = ran("campaign", "next", first, folder / "tally-1.json", "-o", folder / "plain.json", code=2)
+    done = ran("survey", "next", first, folder / "tally-1.json", "-o", folder / "plain.json", code=2)
     assert "holds another survey" in done.stderr
-    done = ran("campaign", "next", first, folder / "draft.json", code=2)
+    done = ran("survey", "next", first, folder / "draft.json", code=2)
     assert "draft.json" in done.stderr, "the file that is no tally is named"
-    ran("campaign", "next", first, folder / "tally-1.json", "--days", "3", "-o", kept)
+    ran("survey", "next", first, folder / "tally-1.json", "--days", "3", "-o", kept)
     assert Survey.load(kept).terms.expires - Survey.load(kept).terms.opens == 3 * 86_400
 
 
 def test_rounds_are_verified_from_their_files(folder, tmp_path):
-    done = ran("campaign", "verify", *(folder / name for name in ("round-2.json", "tally-1.json", "round-1.json")))
+    done = ran("survey", "verify-rounds", *(folder / name for name in ("round-2.json", "tally-1.json", "round-1.json")))
     assert "verified: each round follows from the tally of the one before" in done.stdout
     changed = json.loads((folder / "tally-1.json").read_text())
     counts = changed["tallies"]["hours"]["counts"]
     counts[0], counts[1] = counts[0] + 1, counts[1] - 1
     (tmp_path / "changed.json").write_text(json.dumps(changed))
     done = ran(
-        "campaign", "verify", folder / "round-1.json", tmp_path / "changed.json", folder / "round-2.json", code=2
+        "survey", "verify-rounds", folder / "round-1.json", tmp_path / "changed.json", folder / "round-2.json", code=2
     )
     assert "it was changed, or it is of another moment" in done.stderr
-    done = ran("campaign", "verify", folder / "round-1.json", folder / "round-2.json", code=2)
+    done = ran("survey", "verify-rounds", folder / "round-1.json", folder / "round-2.json", code=2)
     assert "the tally of round 1 is missing" in done.stderr
-    done = ran("campaign", "verify", folder / "round-2.json", folder / "tally-1.json", code=2)
+    done = ran("survey", "verify-rounds", folder / "round-2.json", folder / "tally-1.json", code=2)
     assert "there is a tally of survey" in done.stderr
 
 
@@ -138,7 +139,7 @@ def test_all_rounds_are_estimated_together(folder):
     tallies = [SurveyTally.load(folder / f"tally-{number}.json") for number in (1, 2)]
     expected = combine(rounds, tallies)["hours"]
     (hours,) = content["questions"]
-    assert hours["rows"][0]["value"] == pytest.approx(expected.value)
+    assert rows_of(hours)[0]["value"] == pytest.approx(expected.value)
     assert (hours["n"], hours["method"]) == (1500, "narrowed")
     done = ran("estimate", "--combined", *files)
     assert "of two rounds: 600 reports on the whole interval, then 900 on" in done.stderr.replace("\n", " ")

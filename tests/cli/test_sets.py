@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.documents import rows_of, section
+
 DRAFT = {
     "name": "apps",
     "epsilon": "4",
     "people": 3000,
     "questions": [
-        {"id": "apps", "text": "Which?", "answers": {"several": ["mail", "maps", "music"], "at_most": 2}},
+        {"id": "apps", "text": "Which?", "answers": {"multiple": ["mail", "maps", "music"], "at_most": 2}},
         {
             "id": "stars",
             "text": "How good?",
@@ -48,10 +50,10 @@ def test_sets_from_a_file_to_shares_pairs_and_means(folder, run):
     apps, share, mean = found["questions"]
     assert [apps["kind"], share["kind"], mean["kind"]] == ["items", "shares", "means"]
     truth = {"mail": 2 / 3, "maps": 1 / 3, "music": 0}
-    for row in apps["rows"]:
+    for row in rows_of(apps):
         assert abs(row["value"] - truth[row["label"]]) < 6 * row["stderr"]  # 4e-9 of all runs fail
-    assert {row["label"] for row in apps["further"]["together"]} == {"mail & maps", "mail & music", "maps & music"}
-    for row, true in zip(mean["rows"], (4.5, 2), strict=True):
+    assert {row["label"] for row in section(apps, "together")} == {"mail & maps", "mail & music", "maps & music"}
+    for row, true in zip(rows_of(mean), (4.5, 2), strict=True):
         assert abs(row["value"] - true) < 6 * row["stderr"]
         assert row["unit"] == "stars"
 

@@ -1,4 +1,4 @@
-"""`deniable shuffle`: the sentence for people, JSON for programs, and refusals."""
+"""`deniable relay epsilon`: the sentence for people, JSON for programs, and refusals."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def protocol(tmp_path):
 
 
 def test_a_level_for_people_and_for_programs(run, protocol):
-    told = run("shuffle", protocol, "--people", "10000", "--delta", "1e-6").out
+    told = run("relay", "epsilon", protocol, "--people", "10000", "--delta", "1e-6").out
     assert "With 10,000 honest reports in random order, epsilon 2 of one report becomes a central" in told
     assert "does not work with the shuffler" in " ".join(told.split())
-    found = json.loads(run("shuffle", "--epsilon", "2", "--people", "10000", "--delta", "1e-6", "--json").out)
+    found = json.loads(run("relay", "epsilon", "--epsilon", "2", "--people", "10000", "--delta", "1e-6", "--json").out)
     assert found["epsilon"] == pytest.approx(0.155045, abs=2e-6)
     assert found["method"] == "clones"
 
 
 def test_the_epsilon_and_the_people_that_it_takes(run, protocol):
-    told = " ".join(run("shuffle", "--people", "1000", "--central", "1").out.split())
+    told = " ".join(run("relay", "epsilon", "--people", "1000", "--central", "1").out.split())
     assert "With a shuffler and 1,000 people you may use epsilon_0 = " in told
     assert " for a central (1, 1e-08)." in told
-    assert "honest people" in run("shuffle", protocol, "--central", "1").out
+    assert "honest people" in run("relay", "epsilon", protocol, "--central", "1").out
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_the_epsilon_and_the_people_that_it_takes(run, protocol):
     ],
 )
 def test_refusals(run, arguments, says):
-    assert says in run("shuffle", *arguments, code=2).err
+    assert says in run("relay", "epsilon", *arguments, code=2).err

@@ -11,8 +11,10 @@ from deniable.files import tally_files, write_reports
 from deniable.files.studies import load_study
 from deniable.protocols import GRR
 from deniable.randomness import Simulation
+from deniable.surveys import Survey
 
 PROTOCOL = GRR(["yes", "no"], 1)
+ALONE = Survey.of(PROTOCOL)
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     Path("reports").mkdir()
     for i in range(3):
         made = PROTOCOL.privatize(["yes"] * 50, Simulation(i))
-        write_reports(f"reports/{i}.parquet", PROTOCOL, [{"report": made}])
+        write_reports(f"reports/{i}.parquet", ALONE, [{"report": made}])
     Path("answers.csv").write_text("answer\n" + "yes\nno\n" * 100)
     return tmp_path
 
@@ -122,7 +124,7 @@ def test_workers_and_manifests_change_nothing(run, folder):
     plain = run("tally", "protocol.json", "reports").out
     for options in (["--workers", 1], ["--workers", 2], ["--resume", "done.json"], ["--resume", "done.json"]):
         assert run("tally", "protocol.json", "reports", *options).out == plain
-    assert json.loads(plain) == tally_files(PROTOCOL, ["reports"]).spec()
+    assert json.loads(plain) == tally_files(ALONE, ["reports"]).spec()
     ran = run("tally", "protocol.json", "reports", "--resume", "done.json", "-o", "tally.json")
     assert "known from before: 3 of 3 files" in ran.out
 

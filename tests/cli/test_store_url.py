@@ -53,7 +53,7 @@ def test_a_url_from_the_environment_may_hold_it(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("url", ["postgresql://ada:hush@host/db", "postgresql://ada@host/db?password=hush"])
-@pytest.mark.parametrize("command", [("serve",), ("token", "list"), ("store", "check")])
+@pytest.mark.parametrize("command", [("serve",), ("store", "token", "list"), ("store", "check")])
 def test_a_password_on_the_command_line_is_refused(url: str, command: tuple[str, ...]) -> None:
     done = CliRunner().invoke(app, [*command, "--store", url])
     assert done.exit_code == 2
@@ -64,7 +64,7 @@ def test_a_password_on_the_command_line_is_refused(url: str, command: tuple[str,
 def test_a_token_is_written_where_only_its_owner_reads(tmp_path: Path) -> None:
     url, file = f"sqlite:///{tmp_path / 'store.db'}", tmp_path / "admin.token"
     open_store(url).close()
-    call = ["token", "create", "--role", "admin", "--store", url, "-o", str(file)]
+    call = ["store", "token", "create", "--role", "admin", "--store", url, "-o", str(file)]
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0
     token = file.read_text().strip()

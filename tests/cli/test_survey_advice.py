@@ -58,7 +58,7 @@ def test_a_new_survey_says_how_exact_it_will_be(made):
     rows = {line.split()[0]: line for line in ran.out.partition("expected:\n")[2].splitlines()[1:3]}
     for id, row in rows.items():
         protocol = Survey.load("made.json")[id].protocol
-        width, share = half_width(protocol, 1500, 0.95), protocol.visible(1500, 0.95)
+        width, share = half_width(protocol, 1500, 0.95), protocol.worth(1500).visible(0.95)
         assert f"1,500  +-{100 * width:.1f} points" in row
         assert f"{100 * share:.1f} %" in row
     assert list(rows) == ["meat", "named"]
@@ -160,7 +160,7 @@ def test_intervals_for_all_answers_at_once_say_so(run):
     Path("tally.json").write_text(json.dumps(tallies))
     SURVEY.save("survey.json")
     asked = ("estimate", "survey.json", "tally.json")
-    assert "95% intervals, all answers at once" in run(*asked, "--simultaneous").out
+    assert "95 % intervals, all answers at once" in run(*asked, "--simultaneous").out
     assert "at once" not in run(*asked).out
     for options in ([], ["--simultaneous"]):
         (found,) = run(*asked, "--json", *options).json["questions"]

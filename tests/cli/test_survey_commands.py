@@ -20,7 +20,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     SURVEY.save("survey.json")
     Survey(SURVEY.name, SURVEY.questions, replace(TERMS, retention="reports")).save("kept.json")
-    Survey(SURVEY.name, SURVEY.questions, replace(TERMS, show_from=500)).save("careful.json")
+    Survey(SURVEY.name, SURVEY.questions, replace(TERMS, min_reports=500)).save("careful.json")
     far = replace(TERMS, opens=TERMS.opens + 10**9, expires=TERMS.opens + 10**9 + 10**6)
     Survey(SURVEY.name, SURVEY.questions, far).save("later.json")
     Path("draft.json").write_text(json.dumps(DRAFT))
@@ -107,7 +107,7 @@ def test_the_planner_gives_its_reasons(run):
     rule = {"rule": "memoize", "epochs": 2}
     Path("again.json").write_text(json.dumps(DRAFT | {"epochs": {"days": 15}, "longitudinal": rule}))
     out = run("survey", "new", "again.json", "-o", "made.json").out
-    assert "of those with few enough different reports to be memoized:\n  meat: Of the protocols with at most" in out
+    assert "of those with few enough different reports to be memoized:\n  meat: Among the protocols with at most" in out
     named = DRAFT["questions"][0] | {"protocol": "GRR"}
     Path("named.json").write_text(json.dumps(DRAFT | {"questions": [named]}))
     assert "planner" not in run("survey", "new", "named.json", "-o", "made.json").out

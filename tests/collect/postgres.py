@@ -117,9 +117,14 @@ class PostgresServer:
         self.stop(mode)
         self.start()
 
+    @property
+    def process(self) -> int:
+        """The number of the first process."""
+        return int((self._data / "postmaster.pid").read_text().split()[0])
+
     def kill(self) -> None:
         """kill -9 of the first process, then a start, as soon as the others have noticed."""
-        pid = int((self._data / "postmaster.pid").read_text().split()[0])
+        pid = self.process
         os.kill(pid, signal.SIGKILL)
         while Path(f"/proc/{pid}").exists():
             time.sleep(0.01)

@@ -33,7 +33,7 @@ def terms(
     longitudinal: Longitudinal | None = None,
     budget: Fraction | int = 100,
     retention: str = "tally",
-    show_from: int = 1,
+    min_reports: int = 1,
     early: int = 1,
     late: int = 1,
 ) -> Terms:
@@ -48,11 +48,11 @@ def terms(
         opens=start,
         expires=start + 40 * seconds,
         retention=retention,
-        show_from=show_from,
+        min_reports=min_reports,
     )
 
 
-def plain(now: float = TODAY, retention: str = "tally", show_from: int = 1) -> Survey:
+def plain(now: float = TODAY, retention: str = "tally", min_reports: int = 1) -> Survey:
     """One question with two answers, and one epoch of two months: 0."""
     start = int(now) // DAY * DAY - 30 * DAY
     once = Terms(
@@ -64,7 +64,7 @@ def plain(now: float = TODAY, retention: str = "tally", show_from: int = 1) -> S
         opens=start,
         expires=start + 60 * DAY,
         retention=retention,
-        show_from=show_from,
+        min_reports=min_reports,
     )
     return Survey("plain", [SMOKE], once)
 

@@ -140,7 +140,7 @@ def test_a_crowd_takes_tables_of_records_and_reports_changes_in_its_own_epoch(se
     shape = {"owner": "Ann", "purpose": "a test", "days": 4, "epochs": {"days": 1}, "epsilon": 4, "people": 99}
     parts = {"smoke": ["yes", "no"], "age": {"low": 1, "high": 9}}
     drafts = [
-        {"id": "you", "text": "You?", "answers": {"record": parts, "ask": 1}},
+        {"id": "you", "text": "You?", "answers": {"record": parts, "per_device": 1}},
         {"id": "ill", "text": "Ill?", "answers": ["yes", "no"]},
     ]
     whole, evolving = (

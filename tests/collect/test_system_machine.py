@@ -353,7 +353,7 @@ def test_one_story_in_which_everything_happens(kind: str, request: pytest.Fixtur
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_many_stories(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    play(machine_on(kind, request, tmp_path), examples=25, steps=40)
+    play(machine_on(kind, request, tmp_path), examples=2, steps=20)
 
 
 def test_the_machine_notices_an_acknowledgement_that_was_not_earned() -> None:

@@ -62,7 +62,7 @@ def test_a_tied_report_has_the_law_of_its_cohort_and_the_same_epsilon(public):
         found = exhaust(lambda bits, items=items: law.report_encoded(items, Tied(bits, public)))
         weights = {report: Fraction(chance) for report, chance in found.law.items()}
         assert {report[0] for report in weights} == {public % 3}
-        assert law.tied(np.array([list(one) for one in weights], np.uint8), np.full(5, public, np.uint64)).all()
+        assert law.law().public(np.array([list(one) for one in weights], np.uint8), np.full(5, public, np.uint64)).all()
         laws.append(weights)
     assert sum(laws[0].values()) == 1
     ratios = [one[report] / other[report] for one in laws for other in laws for report in one]

@@ -27,7 +27,7 @@ DRAFT: dict[str, Any] = {
     "owner": "Example Institute",
     "purpose": "To follow an illness.",
     "people": 20_000,
-    "show_from": 1,
+    "min_reports": 1,
     "opens": time.strftime("%Y-%m-%dT00:00:00Z", time.gmtime(NOW - 5 * DAY)),
     "days": 30,
     "epochs": {"days": 1, "late": 5},

@@ -24,6 +24,7 @@ from deniable.randomness import Simulation
 from deniable.surveys import Survey
 from deniable.surveys.terms import read_time
 from tests.collect.server.live import in_thread, moving
+from tests.documents import rows_of
 
 DAY = 86_400
 START = read_time("2026-01-01T00:00:00Z")
@@ -34,7 +35,7 @@ COMMON: dict[str, Any] = {
     "purpose": "To plan capacity.",
     "opens": "2026-01-01T00:00:00Z",
     "epochs": {"days": 1},
-    "show_from": 1,
+    "min_reports": 1,
 }
 
 
@@ -117,7 +118,7 @@ def year(folder: Path, devices: int, days: int, restart: int, lose: int) -> None
         asked[device, day - 1] = False
     covered = 0
     for day, found in enumerate(readings):
-        (row,) = found["questions"][0]["rows"]
+        (row,) = rows_of(found["questions"][0])
         assert found["n"] == asked[:, day].sum()
         truth = minutes[asked[:, day], day].mean()
         covered += row["low"] <= truth <= row["high"]
@@ -138,7 +139,7 @@ def test_two_weeks_of_daily_telemetry(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_year_of_daily_telemetry(folder: Path) -> None:
-    year(folder, devices=500, days=365, restart=30, lose=20)
+    year(folder, devices=12, days=365, restart=30, lose=2)
 
 
 def crowd(folder: Path, people: int, days: int) -> None:
@@ -151,8 +152,8 @@ def crowd(folder: Path, people: int, days: int) -> None:
     files = []
     for day, reports in enumerate(protocol.streams(answers[streams], Simulation(3))):
         files.append(folder / f"day-{day:03d}.parquet")
-        write_reports(files[-1], protocol, [{"report": reports}])
-    tally = tally_files(protocol, files)
+        write_reports(files[-1], Survey.of(protocol), [{"report": reports}])
+    tally = tally_files(Survey.of(protocol), files)["report"]
     assert tally.n == people * days
     found = protocol.estimate(tally)
     truth = streams.mean(axis=0)
@@ -161,7 +162,7 @@ def crowd(folder: Path, people: int, days: int) -> None:
     assert np.abs(z).max() < 5.5
     assert np.mean(np.abs(z) < 1.96) > 0.5
     assert abs(found.total[0][1] - truth.mean()) < 5 * found.total[1][1]
-    assert protocol.lifetime(days) == compose(protocol, times=days, how="longitudinal").epsilon == 2
+    assert protocol.law().kept.lifetime(days) == compose(protocol, times=days, how="longitudinal").epsilon == 2
 
 
 def test_a_crowd_through_files(folder: Path) -> None:

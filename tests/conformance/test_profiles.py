@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 from deniable.conformance import protocols as checks
 from deniable.conformance.checks import Duty
-from deniable.protocols import Protocol, Table
+from deniable.protocols import Law, Protocol, Table
 from deniable.protocols.profiles import (
     MECHANISMS,
     KaryResponse,
@@ -78,21 +77,21 @@ def caught(check: Callable[[Any], None], table: type[ProfileTable], design: Prof
 class OtherBatches(ProfileTable):
     """Batches at another level than single reports."""
 
-    def _many(self, values: Any, bits: Any) -> Any:
-        return Warner(BITS, "1.02").protocol._many(values, bits)
+    def draw_many(self, values: Any, bits: Any) -> Any:
+        return Warner(BITS, "1.02").protocol.draw_many(values, bits)
 
 
 class InTheClear(ProfileTable):
     """Forgets the noise for single values."""
 
-    def _one(self, value: Any, bits: Any) -> bytes:
+    def draw(self, value: Any, bits: Any) -> bytes:
         return bytes([value[1]])
 
 
 class Lenient(ProfileTable):
     """Counts reports that no device sends."""
 
-    def _valid(self, reports: Any) -> Any:
+    def valid(self, reports: Any) -> Any:
         return np.ones(len(reports), dtype=np.bool_)
 
 
@@ -113,24 +112,19 @@ class Bragging(ProfileTable):
 class ProfileLast(ProfileTable):
     """Appends who it was."""
 
-    @property
-    def report_bytes(self) -> int:
-        return 2
+    def law(self) -> Law:
+        return super().law().but(width=2, forms=4)
 
-    @property
-    def report_forms(self) -> int:
-        return 4
-
-    def _one(self, value: Any, bits: Any) -> bytes:
-        return super()._one(value, bits)[:1] + bytes([value[0]])
+    def draw(self, value: Any, bits: Any) -> bytes:
+        return super().draw(value, bits)[:1] + bytes([value[0]])
 
 
 class OtherEdges(ProfileTable):
     """States the level of an edge that tells less than the worst one."""
 
-    @property
-    def ratio(self) -> Fraction:
-        return 1 + (super().ratio - 1) / 2
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(ratio=1 + (base.ratio - 1) / 2)
 
 
 def test_broken_tables_are_caught() -> None:

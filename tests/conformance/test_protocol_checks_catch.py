@@ -19,6 +19,7 @@ from deniable.protocols import (
     GRR,
     LGRR,
     OUE,
+    DBitFlip,
     Estimate,
     Evolving,
     HadamardResponse,
@@ -28,7 +29,14 @@ from deniable.protocols import (
     Tally,
     Window,
 )
+from deniable.protocols import tally as tallies
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.tally import PlainAdder
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import Worth
 from deniable.randomness import SYSTEM, Bits, Exhaustive, Secure
+from deniable.results import Weights
 
 
 def caught(check: Any, protocol: Protocol, reason: str) -> None:
@@ -40,8 +48,8 @@ def caught(check: Any, protocol: Protocol, reason: str) -> None:
 class TrueValueFirst(SubsetSelection):
     """Puts the true answer at the head of the list instead of sorting."""
 
-    def _one(self, value: int, bits: Bits) -> bytes:
-        members = list(super()._one(value, bits))
+    def draw(self, value: int, bits: Bits) -> bytes:
+        members = list(super().draw(value, bits))
         return bytes([value] + [m for m in members if m != value]) if value in members else bytes(members)
 
 
@@ -54,8 +62,8 @@ def test_an_order_that_gives_the_answer_away() -> None:
 class LastBitPlain(OUE):
     """Never randomizes its last bit."""
 
-    def _one(self, value: int, bits: Bits) -> bytes:
-        row = super()._one(value, bits)[0] & 0b011
+    def draw(self, value: int, bits: Bits) -> bytes:
+        row = super().draw(value, bits)[0] & 0b011
         return bytes([row | (0b100 if value == 2 else 0)])
 
 
@@ -69,7 +77,7 @@ def test_a_bit_that_is_never_randomized() -> None:
 class TrueBitKept(OUE):
     """Forgets to reset the true bit: its chance is q + (1 - q) / 2."""
 
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         row = bits.packed(self.other_bit, self.domain.size)
         if bits.bernoulli(self.true_bit):
             row[0] |= np.uint8(1 << value)
@@ -96,8 +104,8 @@ def test_a_level_above_the_one_asked_for() -> None:
 class OtherBatches(GRR):
     """Batches at another level than single reports."""
 
-    def _many(self, values: Any, bits: Bits) -> Any:
-        return GRR(self.domain, self.epsilon * Fraction(102, 100))._many(values, bits)
+    def draw_many(self, values: Any, bits: Bits) -> Any:
+        return GRR(self.domain, self.epsilon * Fraction(102, 100)).draw_many(values, bits)
 
 
 def test_batches_that_differ_from_single_reports() -> None:
@@ -108,8 +116,8 @@ def test_batches_that_differ_from_single_reports() -> None:
 class NominalQ(OUE):
     """An estimator that uses the textbook's probability instead of the realized one, here off by a lot."""
 
-    def _estimate(self, tally: Tally) -> Estimate:
-        good = super()._estimate(tally)
+    def infer(self, tally: Tally) -> Estimate:
+        good = super().infer(tally)
         return replace(good, counts=good.counts + 0.001 * tally.n)
 
 
@@ -121,8 +129,8 @@ def test_a_biased_estimator() -> None:
 class Clipping(GRR):
     """Clips behind the user's back."""
 
-    def _estimate(self, tally: Tally) -> Estimate:
-        good = super()._estimate(tally)
+    def infer(self, tally: Tally) -> Estimate:
+        good = super().infer(tally)
         return replace(good, counts=np.maximum(good.counts, 0))
 
 
@@ -146,7 +154,7 @@ def test_a_variance_that_is_too_small() -> None:
 class Lenient(GRR):
     """Counts reports that no device sends."""
 
-    def _valid(self, reports: Any) -> Any:
+    def valid(self, reports: Any) -> Any:
         return np.ones(len(reports), dtype=bool)
 
 
@@ -171,8 +179,8 @@ def test_a_spec_that_leaves_something_out() -> None:
 class Averaging(GRR):
     """A tally that does not add up."""
 
-    def _count(self, reports: Any) -> Any:
-        return super()._count(reports) // 2
+    def count(self, reports: Any) -> Any:
+        return super().count(reports) // 2
 
 
 def test_a_tally_that_does_not_add_up() -> None:
@@ -183,9 +191,7 @@ def test_a_tally_that_does_not_add_up() -> None:
 class Secretive(GRR):
     """Waives the check that would find it out."""
 
-    @property
-    def waived(self) -> dict[str, str]:
-        return {"level": "trust me"}
+    traits = Traits(waived={"level": "trust me"})
 
 
 def test_a_waiver_of_what_is_about_privacy() -> None:
@@ -199,7 +205,7 @@ def test_what_devices_call_cannot_be_changed(name: str) -> None:
     def truth(self: Protocol, value: Any, bits: Bits | None = None) -> bytes:
         return bytes([0])
 
-    with pytest.raises(TypeError, match=rf"changes {name}\(\).*writes .*_one"):
+    with pytest.raises(TypeError, match=rf"changes {name}\(\).*writes .*draw"):
         type("Plain", (GRR,), {name: truth})
     with pytest.raises(TypeError, match=rf"changes {name}\(\)"):
         type("Mixed", (type("Other", (), {name: truth}), GRR), {})
@@ -226,24 +232,24 @@ def test_what_devices_call_over_the_epochs_cannot_be_changed() -> None:
 class ForTheSystem(GRR):
     """Honest, unless the bits are those of a device."""
 
-    def _one(self, value: int, bits: Bits) -> bytes:
-        return bytes([value]) if isinstance(bits, Secure) else super()._one(value, bits)
+    def draw(self, value: int, bits: Bits) -> bytes:
+        return bytes([value]) if isinstance(bits, Secure) else super().draw(value, bits)
 
 
 @dataclass(frozen=True)
 class ForTheSystemOnly(GRR):
     """The same, unless it is the very object that devices draw from."""
 
-    def _one(self, value: int, bits: Bits) -> bytes:
-        return bytes([value]) if bits is SYSTEM else super()._one(value, bits)
+    def draw(self, value: int, bits: Bits) -> bytes:
+        return bytes([value]) if bits is SYSTEM else super().draw(value, bits)
 
 
 @dataclass(frozen=True)
 class ColumnsForTheSystem(GRR):
     """Columns are sent as they are, from the bits of a device."""
 
-    def _many(self, values: Any, bits: Bits) -> Any:
-        return values.astype(np.uint8)[:, None] if type(bits) is Secure else super()._many(values, bits)
+    def draw_many(self, values: Any, bits: Bits) -> Any:
+        return values.astype(np.uint8)[:, None] if type(bits) is Secure else super().draw_many(values, bits)
 
 
 def test_code_that_asks_whose_bits_it_gets() -> None:
@@ -255,8 +261,8 @@ def test_code_that_asks_whose_bits_it_gets() -> None:
 class WhenFollowed(GRR):
     """Honest only while every branch is taken."""
 
-    def _one(self, value: int, bits: Bits) -> bytes:
-        return super()._one(value, bits) if isinstance(bits, Exhaustive) else bytes([value])
+    def draw(self, value: int, bits: Bits) -> bytes:
+        return super().draw(value, bits) if isinstance(bits, Exhaustive) else bytes([value])
 
 
 def test_code_that_asks_whether_it_is_followed() -> None:
@@ -267,8 +273,8 @@ def test_code_that_asks_whether_it_is_followed() -> None:
 class Rounded(Window):
     """Forgets that t is less than one: estimates are drawn to the middle."""
 
-    def _estimate(self, tally: Tally) -> Any:
-        good = super()._estimate(tally)
+    def infer(self, tally: Tally) -> Any:
+        good = super().infer(tally)
         return replace(good, value=0.5 + (good.value - 0.5) * 0.99)
 
 
@@ -276,8 +282,8 @@ class Rounded(Window):
 class Sure(Window):
     """Error bars of a mean that are too small."""
 
-    def _estimate(self, tally: Tally) -> Any:
-        good = super()._estimate(tally)
+    def infer(self, tally: Tally) -> Any:
+        good = super().infer(tally)
         return replace(good, stderr=0.9 * good.stderr)
 
 
@@ -285,16 +291,18 @@ class Sure(Window):
 class Promising(Window):
     """Tells the planner less noise than there is."""
 
-    def error(self, n: int, population: bool = True) -> float:
-        return 0.9 * super().error(n, population)
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(error=lambda: 0.9 * base.error)
 
 
 @dataclass(frozen=True)
 class Studied(Window):
     """Compares simulations with a formula that is too small."""
 
-    def figure_variances(self, answers: Any, people: Any = None) -> Any:
-        return 0.9 * super().figure_variances(answers, people)
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(variances=lambda answers, people=None: 0.9 * base.variances(answers, people))
 
 
 def test_means_that_are_wrong() -> None:
@@ -309,18 +317,17 @@ def test_means_that_are_wrong() -> None:
 class Neighbours(Table):
     """Hides an answer among its neighbours only."""
 
-    def related(self) -> Any:
-        return iter([({0: Fraction(1)}, {1: Fraction(1)}), ({1: Fraction(1)}, {2: Fraction(1)})])
+    def law(self) -> Law:
+        return super().law().but(ratio=Fraction(2), related=self._pairs)
 
-    @property
-    def ratio(self) -> Fraction:  # type: ignore[override]
-        return Fraction(2)
+    def _pairs(self) -> Any:
+        return iter([({0: Fraction(1)}, {1: Fraction(1)}), ({1: Fraction(1)}, {2: Fraction(1)})])
 
 
 class Halves(Neighbours):
     """The same for the first answer, against one of the last two by the toss of a coin: a ratio of 8/3."""
 
-    def related(self) -> Any:
+    def _pairs(self) -> Any:
         return iter([({0: Fraction(1)}, {1: Fraction(1, 2), 2: Fraction(1, 2)})])
 
 
@@ -336,12 +343,8 @@ def test_a_guarantee_is_checked_between_the_inputs_that_it_is_about() -> None:
 class Nobody(Table):
     """Hides an answer from nobody."""
 
-    def related(self) -> Any:
-        return iter(())
-
-    @property
-    def ratio(self) -> Fraction:  # type: ignore[override]
-        return Fraction(1)
+    def law(self) -> Law:
+        return super().law().but(ratio=Fraction(1), related=lambda: iter(()))
 
 
 def test_a_guarantee_about_no_inputs() -> None:
@@ -352,9 +355,8 @@ def test_a_guarantee_about_no_inputs() -> None:
 class Leaky(Table):
     """Says that a delta which is too small is enough for its epsilon."""
 
-    @property
-    def ratio(self) -> Fraction:  # type: ignore[override]
-        return Fraction(2)
+    def law(self) -> Law:
+        return super().law().but(ratio=Fraction(2))
 
 
 def test_a_delta_that_is_exceeded() -> None:
@@ -397,24 +399,37 @@ def test_stages_that_tell_more_than_they_state() -> None:
 
 
 class Understated(HadamardResponse):
-    """Says that a forged report does a tenth of what it does."""
+    """Says that a forged report does half of what it does."""
 
-    @property
-    def leverage(self) -> float:
-        return super().leverage / 10
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(leverage=lambda: base.leverage / 2)
+
+
+class HalfWidened(DBitFlip):
+    """Has the right leverage, and intervals that allow for half of it."""
+
+    def infer(self, tally: Tally) -> Any:
+        found = super().infer(tally)
+        assert found.weights is not None
+        return replace(found, weights=Weights(found.weights.lowest / 2, found.weights.highest / 2))
 
 
 def test_an_interval_that_forged_reports_leave() -> None:
-    checks.check_forging(HadamardResponse(3, 4))
-    caught(checks.check_forging, Understated(3, 4), "outside of the interval")
+    for honest, broken in (
+        (HadamardResponse(3, 4), Understated(3, 4)),
+        (DBitFlip(3, first=1, forever=2), HalfWidened(3, first=1, forever=2)),
+    ):
+        checks.check_forging(honest)
+        caught(checks.check_forging, broken, "not widened by enough")
 
 
 @dataclass(frozen=True)
 class Stretched(GRR):
     """Divides by less than the gap of its law."""
 
-    def _estimate(self, tally: Tally) -> Any:
-        found = super()._estimate(tally)
+    def infer(self, tally: Tally) -> Any:
+        found = super().infer(tally)
         return replace(found, counts=1.1 * found.counts)
 
 
@@ -433,3 +448,40 @@ def test_gains_that_are_not_those_of_theory(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(poisoning, "forge", half)
     caught(checks.check_gains, OUE(3, 1), "(targeted|maximal) reports do not move")
+
+
+CODE = GRR(5, 1)
+WRONG_FORMS = {
+    "draw_numbers": (lambda answers, bits: CODE.kernel().draw_numbers(4 - answers, bits), "draw_numbers gives other"),
+    "count_numbers": (lambda numbers: np.bincount(numbers, minlength=5)[::-1], "count_numbers differs"),
+    "valid_numbers": (lambda numbers: numbers <= 5, "valid_numbers differs"),
+    "halves": (tallies.Halves(3, lambda found: found[1][:5]), "halves differ"),
+    "adder": (lambda: PlainAdder(Averaging(5, 1)), "the adder differs"),
+    "add": (lambda adder, reports: adder.add(reports[reports[:, 0] < 5]), "a malformed report was added"),
+    "pieces": (lambda reports: iter([(0, CODE.tally(reports).counts[:4])]), "the pieces differ"),
+    "simulate": (lambda people, runs, random: random.multinomial(people.sum(), [0.2] * 5, runs), "another law"),
+}
+
+
+@pytest.mark.parametrize("form", Kernel.defaults)
+def test_a_faster_form_that_differs_from_the_plain_one(form: str) -> None:
+    wrong, reason = WRONG_FORMS[form]
+
+    class Faster(GRR):
+        def kernel(self) -> Kernel:
+            return super().kernel().but(**{form: wrong})
+
+    checks.check_kernel(CODE)
+    caught(checks.check_kernel, Faster(5, 1), reason)
+
+
+def test_simulated_tallies_that_vary_too_little() -> None:
+    class Smooth(GRR):
+        def kernel(self) -> Kernel:
+            def simulate(people: Any, runs: int, random: Any) -> Any:
+                mean = people @ self.channel().rows
+                return np.rint(mean + random.standard_normal((runs, mean.size)))
+
+            return super().kernel().but(simulate=simulate)
+
+    caught(checks.check_kernel, Smooth(5, 1), "vary otherwise")

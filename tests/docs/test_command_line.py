@@ -1,9 +1,11 @@
-"""The docs and the command agree: every command and option is listed, and no page names one that is not there."""
+"""Docs, messages and the command agree: every command and option is listed, and none is named that is not there."""
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +92,92 @@ def test_what_is_not_there_is_caught() -> None:
     text = "Run `deniable tallly x`.\n\n```sh\nA=1 deniable tally s.json --worker 3 | cat\n```\n\n`deniable ledger`\n"
     assert [wrong(line) for line in mentioned(text)] == ["deniable tally --worker", "deniable tallly", None]
     assert sum(len(mentioned(page.read_text(encoding="utf-8"))) for page in PAGES) > 30
+
+
+# -- what the package, its pages and its units of deployment say ----------------------------------------
+
+
+NAMED = re.compile(r"(?<![\w/.-])deniable((?: [a-z][a-z-]*){1,2})")
+# The name of the package, followed by a word of a sentence.
+WORDS = {
+    "again",
+    "against",
+    "as",
+    "benchmarks",
+    "collection",
+    "import",
+    "in",
+    "is",
+    "log",
+    "may",
+    "needs",
+    "reports",
+    "that",
+    "to",
+}
+WORDS |= {"write", "writes"}
+# "A mechanism of deniable design asks a question".
+AFTER_A_GROUP = {"deniable design asks", "deniable design is", "deniable design saved"}
+
+
+def texts(path: Path) -> Iterator[str]:
+    """The strings of a Python module, with names in place of what is filled in; other files as they are."""
+    content = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        yield content
+        return
+    tree = ast.parse(content)
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)  # type: ignore
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            yield node.value
+
+
+def unknown(text: str) -> list[str]:
+    """The commands that a text names and that do not exist."""
+    found = []
+    for match in NAMED.finditer(text):
+        first, *second = match[1].split()
+        if first in WORDS:
+            continue
+        group = hasattr(COMMANDS.get(f"deniable {first}"), "commands")
+        whole = " ".join(["deniable", first, *second]) if group else f"deniable {first}"
+        if whole not in COMMANDS and whole not in AFTER_A_GROUP:
+            found.append(whole)
+    return found
+
+
+SAYING = [
+    *sorted((ROOT / "src").rglob("*.py")),
+    *sorted((ROOT / "web").glob("*.js")),
+    *sorted((ROOT / "web" / "pages").glob("*.*")),
+    *(path for path in sorted((ROOT / "deploy").iterdir()) if path.is_file()),
+    *sorted((ROOT / "examples").glob("*.py")),
+    *sorted((ROOT / "benchmarks").glob("*.py")),
+]
+
+
+def test_no_message_names_a_command_that_is_not_there() -> None:
+    said = [(path, text) for path in SAYING for text in texts(path) if "deniable " in text]
+    assert [(str(path.relative_to(ROOT)), name) for path, text in said for name in unknown(text)] == []
+    assert len(said) > 100
+
+
+def test_every_example_of_a_command_is_a_command() -> None:
+    lines = [
+        line.strip()
+        for name, command in COMMANDS.items()
+        for line in (command.epilog or "").splitlines()
+        if line.strip().startswith("deniable ")
+    ]
+    assert [line for line in lines if wrong(line)] == []
+    assert len(lines) > 100
+
+
+def test_a_message_about_what_is_not_there_is_caught() -> None:
+    told = (
+        "run deniable discover, or deniable survey nwe draft.json; the deniable that wrote it; deniable tally adds up"
+    )
+    assert unknown(told) == ["deniable discover", "deniable survey nwe"]

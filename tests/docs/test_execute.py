@@ -189,10 +189,11 @@ def test_mkdocs_stops_at_a_repeated_figure(site, caplog):
 
 
 HOOK = """
-from docs._hooks import execute
+from docs._hooks import execute, reference
 
 execute.run_block = lambda code, namespace, name: ""
 on_page_markdown = execute.on_page_markdown
+on_files = reference.on_files
 """
 
 

@@ -44,7 +44,7 @@ def test_the_quick_start_works_as_written(tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
     estimates = json.loads((tmp_path / "estimates.json").read_text())
     assert [question["id"] for question in estimates["series"][0]["questions"]] == ["tired", "mood"]
-    yes, no = re.findall(r"^tired,(?:yes|no),([^,]+),", done.stdout, re.MULTILINE)[:2]
+    yes, no = re.findall(r"^tired,shares,(?:yes|no),([^,]+),", done.stdout, re.MULTILINE)[:2]
     # 1,301 of 2,001 people are tired; six standard errors of 2.1 %.
     assert abs(float(yes) - 0.65) < 0.13
     assert abs(float(yes) + float(no) - 1) < 1e-6

@@ -1,4 +1,4 @@
-"""The reference lists every public name: what a package says it exports can be looked up."""
+"""The reference describes every public name: what a package says it exports can be looked up."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import griffe
 import pytest
+import yaml
 
 import deniable
 from deniable.protocols import registered
-from docs._hooks.execute import run_page
+from docs._hooks import reference
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
+ROOT = Path(__file__).parents[2]
 COMMANDS = "deniable.cli"  # has a page of its own
-SHORT = {"deniable.infer": "deniable.channels.inference"}
+INNER = {"deniable.protocols.discovery", "deniable.protocols.ranges", "deniable.protocols.sets"}
+"""Packages whose names are described on the page of the package above."""
 
 PACKAGES = [
     found.name
@@ -27,45 +30,86 @@ PACKAGES = [
 
 
 @pytest.fixture(scope="module")
-def entries() -> dict[str, set[str]]:
-    """The names under each heading of the page, as it is built."""
-    page = run_page(PAGE.read_text(encoding="utf-8"), PAGE.name, lambda name, image: name)
-    sections = re.split(r"^## `(.+)`$", page, flags=re.MULTILINE)[1:]
-    pattern = re.compile(r"^(?:\| )?`(?:dn\.)?(\w+)[^`]*`", re.MULTILINE)
-    return {name: set(pattern.findall(text)) for name, text in zip(sections[::2], sections[1::2], strict=True)}
+def pages() -> dict[str, str]:
+    return {page: reference.page_text(page) for page in reference.PAGES}
 
 
-def missing(module: Any, names: list[str], entries: dict[str, set[str]]) -> list[str]:
-    """Names of a module that stand, as the same thing, under no heading of the page."""
+def missing(names: dict[str, Any], pages: dict[str, str]) -> list[str]:
+    """Names that are neither described nor listed on any page."""
 
-    def listed(name: str) -> bool:
-        thing = getattr(module, name)
-        return isinstance(thing, ModuleType) or any(
-            name in known and getattr(importlib.import_module(SHORT.get(section, section)), name, None) is thing
-            for section, known in entries.items()
-        )
+    def listed(name: str, thing: Any) -> bool:
+        if reference.is_described(thing):
+            return any(f"::: {reference.path_of(thing)}\n" in text for text in pages.values())
+        return isinstance(thing, ModuleType) or any(f"\n- `{name}`: " in text for text in pages.values())
 
-    return [name for name in names if not name.startswith("__") and not listed(name)]
+    return [name for name, thing in names.items() if not listed(name, thing)]
 
 
-def test_the_packages_are_found() -> None:
+def test_every_package_has_a_page() -> None:
     assert {"deniable.channels", "deniable.surveys", "deniable.files", "deniable.design"} <= set(PACKAGES)
+    assert set(PACKAGES) - INNER <= {f"deniable.{page}" for page in reference.PAGES}
 
 
 @pytest.mark.parametrize("package", ["deniable", "deniable.planning", "deniable.files.spark", *PACKAGES])
-def test_every_public_name_can_be_looked_up(package: str, entries: dict[str, set[str]]) -> None:
-    module = importlib.import_module(package)
-    assert missing(module, module.__all__, entries) == []
+def test_every_public_name_can_be_looked_up(package: str, pages: dict[str, str]) -> None:
+    assert missing(reference.exports(package.removeprefix("deniable").removeprefix(".")), pages) == []
 
 
-def test_a_name_that_is_left_out_is_caught(entries: dict[str, set[str]]) -> None:
-    module = importlib.import_module("deniable.planning")
-    assert missing(module, ["plan", "Plan"], {**entries, "deniable": set(), "deniable.planning": {"plan"}}) == ["Plan"]
-    # Another thing of the same name is no entry.
-    other = importlib.import_module("deniable.protocols.profiles")
-    assert missing(other, ["compose"], {"deniable.channels": {"compose"}, "deniable.protocols": set()}) == ["compose"]
+def test_a_name_that_is_left_out_is_caught(pages: dict[str, str]) -> None:
+    path = "deniable.planning.plan"
+    broken = {**pages, "planning": pages["planning"].replace(f"::: {path}\n", "")}
+    assert missing(reference.exports("planning"), broken) == ["plan"]
+    broken = {**pages, "channels": pages["channels"].replace("- `HAMMING`", "- `HAMMER`")}
+    assert missing(reference.exports("channels"), broken) == ["HAMMING"]
+
+
+def test_the_navigation_lists_the_pages() -> None:
+    loader = type("Loader", (yaml.SafeLoader,), {})
+    loader.add_constructor("!relative", lambda loader, node: node.value)
+    config = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), loader)
+    listed = next(entry["Reference"] for entry in config["nav"] if "Reference" in entry)
+    files = [file for entry in listed for file in entry.values()]
+    assert files == ["reference/index.md", *(f"reference/{page}.md" for page in reference.PAGES)]
+
+
+@pytest.fixture(scope="module")
+def source() -> griffe.Module:
+    extensions = griffe.load_extensions(str(ROOT / "docs" / "_hooks" / "reference.py"))
+    package = griffe.load("deniable", search_paths=[ROOT / "src"], extensions=extensions, docstring_parser="google")
+    assert isinstance(package, griffe.Module)
+    return package
+
+
+def test_every_entry_is_found_with_its_parameters_and_its_source(pages: dict[str, str], source: griffe.Module) -> None:
+    """The tool that reads the source for the site finds the same names and the same parameters."""
+    entries = [path for text in pages.values() for path in re.findall(r"^::: deniable\.(\S+)$", text, re.MULTILINE)]
+    assert len(entries) > 400
+    for path in set(entries) - set(reference.PAGES):
+        found = source[path]
+        text = found.docstring.value
+        parsed = {part.kind.value: part.value for part in found.docstring.parse("google", warnings=False)}
+        assert ("Args:\n" in text) == ("parameters" in parsed), path
+        assert not re.search("^ *>>>", re.sub(r"```pycon\n.*?```\n", "", text, flags=re.DOTALL), re.MULTILINE), path
+        link = re.search(r'href="source/(.+)\.html#L-(\d+)"', text)
+        assert link, path
+        line = (ROOT / "src" / f"{link[1]}.py").read_text("utf-8").splitlines()[int(link[2]) - 1]
+        assert found.name in line or line.startswith("@"), path
+
+
+def test_docstrings_become_markdown() -> None:
+    text = "Do it.\n\nArgs:\n    x: A number.\n\n>>> 1 + 1\n2\n>>> [1,\n...  2]\n[1, 2]\n\nThat is all."
+    example = "```pycon\n>>> 1 + 1\n2\n>>> [1,\n...  2]\n[1, 2]\n```\n"
+    assert reference.prepared(text) == f"Do it.\n\nArgs:\n    x: A number.\n\n{example}\nThat is all.\n"
+    sheet = "Law        p < q\n           for all `x`\nPrivacy    e^epsilon\nCollisions few\n"
+    shown = (
+        '<dl class="sheet"><dt>Law</dt><dd>p &lt; q for all <code>x</code></dd><dt>Privacy</dt><dd>e^epsilon</dd>'
+        "<dt>Collisions</dt><dd>few</dd></dl>\n"
+    )
+    assert reference.prepared(f"Head.\n\n{sheet}\nEnd.") == f"Head.\n\n{shown}\nEnd.\n"
+    prose = "Privacy is a word at the head of this line.\nOther lines follow.\nThree of them do.\n"
+    assert reference.prepared(prose) == prose + "\n"
 
 
 def test_every_kind_of_protocol_is_in_the_wire_specification() -> None:
-    text = PAGE.with_name("protocol.md").read_text("utf-8")
+    text = (ROOT / "docs" / "protocol.md").read_text("utf-8")
     assert [name for name in registered() if f"`{name}`" not in text] == []

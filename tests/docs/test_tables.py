@@ -10,9 +10,6 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 MOST_TYPED = 5
 """Decimal fractions that a table of words may have as examples."""
-BY_HAND = {
-    "collect/deployment.md": "sizes to plan with: measured once per store, and extrapolated in proportion",
-}
 
 
 def typed_tables(page: str) -> list[str]:
@@ -24,8 +21,6 @@ def typed_tables(page: str) -> list[str]:
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.relative_to(DOCS).as_posix())
 def test_no_table_of_measured_figures_is_typed(page: Path) -> None:
-    if page.relative_to(DOCS).as_posix() in BY_HAND:
-        pytest.skip(BY_HAND[page.relative_to(DOCS).as_posix()])
     for table in typed_tables(page.read_text(encoding="utf-8")):
         assert len(re.findall(r"\d\.\d", table)) <= MOST_TYPED, table
 

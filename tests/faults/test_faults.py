@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,9 @@ from tests.collect.server.live import eventually
 from tests.collect.server.test_workers import children
 from tests.collect.surveys import DAY
 from tests.collect.wire_faults import Proxy
+from tests.faults.conftest import Tell
 from tests.faults.places import Disk, FilesPlace, Place, PostgresPlace, SqlitePlace, small_disk
-from tests.faults.trial import RESULTS, Result, Trial, trial
+from tests.faults.trial import Result, Trial, trial
 
 SQLITE, FILES, POSTGRES = "SQLite", "files", [f"PostgreSQL {version}" for version in (OLDEST, NEWEST)]
 EVERY = [SQLITE, *POSTGRES, FILES]
@@ -30,6 +32,12 @@ HASTY = {
     "postgres": {"ANSWER_SECONDS": 4.0, "LOCK_SECONDS": 2.0, "SILENT_SECONDS": 0.5},
 }
 """Connections on which nothing comes are given up early, so that the trial need not wait."""
+ASKED: dict[str, dict[str, Any]] = {
+    "connections black-holed": HASTY | {"seconds": 4.0},
+    "clock jumps": {"pause": 0.02},
+    "backup and restore": {"pause": 0.02},
+}
+"""Devices pause between requests where a fault takes seconds: what they send meanwhile has to be accounted for."""
 STEADY = 2.5
 """Seconds after which a clock is trusted, in the place of an hour."""
 
@@ -206,7 +214,7 @@ def servers() -> Iterator[Servers]:
 
 def run(fault: str, place: Place, *arguments: object, **asked: object) -> Result:
     began = time.monotonic()
-    with place, trial(place, **asked) as made:
+    with place, trial(place, **ASKED.get(fault, {}), **asked) as made:
         FAULTS[fault][0](made, *arguments)
         return made.account(fault, began)
 
@@ -227,19 +235,18 @@ def full_disk(name: str) -> Result:
 
 @pytest.mark.faults
 @pytest.mark.parametrize(("fault", "name"), CELLS, ids=[f"{fault}, {name}" for fault, name in CELLS])
-def test_nothing_is_lost_or_doubled(fault: str, name: str, servers: Servers) -> None:
+def test_nothing_is_lost_or_doubled(fault: str, name: str, servers: Servers, tell: Tell) -> None:
     if fault == "disk full":
         result = full_disk(name)
     else:
-        asked = HASTY | {"seconds": 4.0} if fault == "connections black-holed" else {}
         with tempfile.TemporaryDirectory(dir=in_memory()) as folder:
             if name in LOCAL:
                 place = LOCAL[name](Path(folder))
             else:
                 version = int(name.split()[1])
                 place = PostgresPlace(servers.of(version), version)
-            result = run(fault, place, **asked)
-    RESULTS.append(result)
+            result = run(fault, place)
+    tell(result)
     assert (result.lost, result.doubled, result.wrong) == (0, 0, [])
 
 

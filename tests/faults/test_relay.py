@@ -10,9 +10,10 @@ import pytest
 
 from tests.collect.server.live import eventually
 from tests.collect.surveys import DAY
+from tests.faults.conftest import Tell
 from tests.faults.places import Disk, small_disk
 from tests.faults.relayed import STEADY, RelayTrial
-from tests.faults.trial import RESULTS, Result
+from tests.faults.trial import Result
 
 # -- what breaks ---------------------------------------------------------------------------------------
 
@@ -103,9 +104,9 @@ def run(fault: str, folder: Path) -> Result:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_relay_loses_and_doubles_nothing(fault: str, tmp_path: Path) -> None:
+def test_a_relay_loses_and_doubles_nothing(fault: str, tmp_path: Path, tell: Tell) -> None:
     result = run(fault, tmp_path)
-    RESULTS.append(result)
+    tell(result)
     assert (result.lost, result.doubled, result.wrong) == (0, 0, [])
     assert result.acknowledged > 100
 

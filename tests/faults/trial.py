@@ -62,11 +62,17 @@ class Device(threading.Thread):
     """Sends one batch after the other, to each of the ports in turn if there are several."""
 
     def __init__(
-        self, survey: Survey, ports: Callable[[], list[int]], seed: int, seconds: float, stop: threading.Event
+        self,
+        survey: Survey,
+        ports: Callable[[], list[int]],
+        seed: int,
+        seconds: float,
+        pause: float,
+        stop: threading.Event,
     ) -> None:
         super().__init__(daemon=True)
         self._path = f"/v1/surveys/{survey.fingerprint}/reports"
-        self._ports, self._seconds, self._end = ports, seconds, stop
+        self._ports, self._seconds, self._pause, self._end = ports, seconds, pause, stop
         self._chance, self._numbers = random.Random(seed), np.random.default_rng(seed)
         self._connections: dict[int, http.client.HTTPConnection] = {}
         self.parcels: list[Parcel] = []
@@ -82,6 +88,7 @@ class Device(threading.Thread):
                 parcel.acknowledged = time.monotonic()
             if self._chance.random() < 0.05:
                 self._delivered(self._chance.choice(self.parcels))
+            self._end.wait(self._pause)
         for connection in self._connections.values():
             connection.close()
 
@@ -146,10 +153,6 @@ class Result:
         return f"{numbers}, {verdict}, {self.seconds:.0f} s"
 
 
-RESULTS: list[Result] = []
-"""Of this run of the tests."""
-
-
 def table(results: list[Result]) -> str:
     """Rows are faults, columns are stores.
 
@@ -169,8 +172,8 @@ def table(results: list[Result]) -> str:
 class Trial:
     """What a fault may use: the place, its services, and the devices that send meanwhile."""
 
-    def __init__(self, place: Place, seconds: float = 10.0, **asked: Any) -> None:
-        self.place, self._seconds, self._asked = place, seconds, asked
+    def __init__(self, place: Place, seconds: float = 10.0, pause: float = 0.0, **asked: Any) -> None:
+        self.place, self._seconds, self._pause, self._asked = place, seconds, pause, asked
         self._stack, self._stop = ExitStack(), threading.Event()
         self.services: list[Process] = []
         self.ports: list[int] | None = None
@@ -202,7 +205,7 @@ class Trial:
         """Let the devices begin."""
         self.ports = ports
         for seed in range(DEVICES):
-            self.devices.append(Device(self.survey, self._ports, seed, self._seconds, self._stop))
+            self.devices.append(Device(self.survey, self._ports, seed, self._seconds, self._pause, self._stop))
             self.devices[-1].start()
         self.under_way()
 

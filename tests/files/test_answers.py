@@ -126,8 +126,8 @@ def test_csv_and_parquet_take_the_same_answers(tmp_path: Path, out: Path) -> Non
 
     def counts(protocol: Any, column: Any) -> list[int]:
         pq.write_table(pa.table({"a": column}), tmp_path / "a.parquet")
-        privatize_file(protocol, tmp_path / "a.parquet", out, {"report": "a"})
-        return tally_files(protocol, [out]).counts.tolist()
+        privatize_file(Survey.of(protocol), tmp_path / "a.parquet", out, {"report": "a"})
+        return tally_files(Survey.of(protocol), [out])["report"].counts.tolist()
 
     for column in (
         ["1", "3.0", " 3"],
@@ -143,8 +143,8 @@ def test_csv_and_parquet_take_the_same_answers(tmp_path: Path, out: Path) -> Non
         with pytest.raises(DomainError):
             counts(whole, column)
     source = write_csv(tmp_path / "a.csv", {"a": ["1", "3.0", " 3"]})
-    privatize_file(whole, source, out, {"report": "a"})
-    assert tally_files(whole, [out]).counts.tolist() == [1, 0, 2]
+    privatize_file(Survey.of(whole), source, out, {"report": "a"})
+    assert tally_files(Survey.of(whole), [out])["report"].counts.tolist() == [1, 0, 2]
 
 
 def test_empty_text_is_missing_where_any_text_may_be_an_answer(tmp_path: Path, out: Path) -> None:
@@ -175,12 +175,12 @@ def test_columns_may_have_other_names_and_some_questions_may_be_left_out(tmp_pat
 def test_a_single_protocol_writes_what_reports_load(tmp_path: Path, out: Path) -> None:
     protocol = OUE(["a", "b"], 1)
     source = write_csv(tmp_path / "answers.csv", {"answer": ["a", "b", "b"]})
-    privatize_file(protocol, source, out, {"report": "answer"}, bits=Simulation(3))
+    privatize_file(Survey.of(protocol), source, out, {"report": "answer"}, bits=Simulation(3))
     loaded = Reports.load(out)
     assert loaded.spec == protocol.spec()
     assert loaded == protocol.privatize(["a", "b", "b"], Simulation(3))
     loaded.save(out)
-    assert tally_files(protocol, [out]) == protocol.tally(loaded)
+    assert tally_files(Survey.of(protocol), [out])["report"] == protocol.tally(loaded)
 
 
 def test_small_batches_change_nothing_but_the_order_of_bits(
@@ -239,28 +239,28 @@ def test_a_number_out_of_range_and_a_missing_answer(tmp_path: Path, out: Path) -
 def test_an_empty_cell_may_be_an_answer(tmp_path: Path, out: Path) -> None:
     protocol = GRR(["", "a"], 1)
     source = write_csv(tmp_path / "a.csv", {"id": [1, 2], "answer": ["", "a"]})
-    assert privatize_file(protocol, source, out, {"report": "answer"}) == 2
+    assert privatize_file(Survey.of(protocol), source, out, {"report": "answer"}) == 2
 
 
 def test_truth_values_and_numbers_as_text(tmp_path: Path, out: Path) -> None:
     protocol = GRR(Categories([True, False, 7]), 20)
     source = write_csv(tmp_path / "a.csv", {"answer": ["True", "true", "TRUE", "False", "false", "7"]})
-    privatize_file(protocol, source, out, {"report": "answer"})
-    assert tally_files(protocol, [out]).counts.tolist() == [3, 2, 1]
+    privatize_file(Survey.of(protocol), source, out, {"report": "answer"})
+    assert tally_files(Survey.of(protocol), [out])["report"].counts.tolist() == [3, 2, 1]
     both = write_csv(tmp_path / "both.csv", {"answer": ["1"]})
     with pytest.raises(DomainError, match="two answers of this question are written alike"):
-        privatize_file(GRR(Categories([1, "1"]), 1), both, out, {"report": "answer"})
+        privatize_file(Survey.of(GRR(Categories([1, "1"]), 1)), both, out, {"report": "answer"})
     protocol = GRR(Integers(-3, 9), 30)
     source.write_text("answer\n -3\n+9\n007\n")
-    privatize_file(protocol, source, out, {"report": "answer"})
-    assert np.flatnonzero(tally_files(protocol, [out]).counts).tolist() == [0, 10, 12]
+    privatize_file(Survey.of(protocol), source, out, {"report": "answer"})
+    assert np.flatnonzero(tally_files(Survey.of(protocol), [out])["report"].counts).tolist() == [0, 10, 12]
 
 
 def test_an_answer_that_is_not_listed_counts_as_other(tmp_path: Path, out: Path) -> None:
     protocol = GRR(Categories(["a", "b"], other="else"), 30)
     source = write_csv(tmp_path / "a.csv", {"answer": ["a", "z", "q", "b"]})
-    privatize_file(protocol, source, out, {"report": "answer"})
-    assert tally_files(protocol, [out]).counts.tolist() == [1, 1, 2]
+    privatize_file(Survey.of(protocol), source, out, {"report": "answer"})
+    assert tally_files(Survey.of(protocol), [out])["report"].counts.tolist() == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -381,12 +381,12 @@ def test_a_frame_without_a_column_is_refused_in_a_sentence() -> None:
 
 def test_a_column_of_sets_keeps_its_empty_rows(tmp_path: Path, out: Path) -> None:
     """In a file of one column a blank line is a set without items; with two columns it is no row."""
-    sets = ItemSets(Sets(["mail", "maps"], at_most=2), 4)
+    sets = Survey.of(ItemSets(Sets(["mail", "maps"], at_most=2), 4))
     source = tmp_path / "apps.csv"
     source.write_text("apps\nmail\n\nmail; maps\n\n\nmaps\n", encoding="utf-8")
     assert privatize_file(sets, source, out, {"report": "apps"}) == 6
-    assert tally_files(sets, [out]).n == 6
+    assert tally_files(sets, [out])["report"].n == 6
     source.write_text("apps,more\nmail,1\n\nmaps,2\n", encoding="utf-8")
     assert privatize_file(sets, source, out, {"report": "apps"}) == 2
     source.write_text("answer\nyes\n\nno\n", encoding="utf-8")
-    assert privatize_file(GRR(["yes", "no"], 1), source, out, {"report": "answer"}) == 2
+    assert privatize_file(Survey.of(GRR(["yes", "no"], 1)), source, out, {"report": "answer"}) == 2

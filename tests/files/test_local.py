@@ -29,11 +29,12 @@ from deniable.surveys import Question, Survey, SurveyTally
 from tests.files.files import SURVEY, answers
 
 PROTOCOL = OUE(40, 1)
+ALONE = Survey.of(PROTOCOL)
 ROWS = 3000
 
 
 def reports(protocol: Protocol, rows: int, seed: int) -> Any:
-    labels = [protocol.domain.answer(label) for label, _ in protocol._inputs()]
+    labels = [protocol.domain.answer(label) for label, _ in protocol.law().inputs()]
     return protocol.privatize([labels[i * i % len(labels)] for i in range(rows)], Simulation(seed))
 
 
@@ -43,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     path = tmp_path / "reports"
     path.mkdir()
     for i in range(6):
-        write_reports(path / f"{i}.parquet", PROTOCOL, [{"report": reports(PROTOCOL, 1000 + i, i)}])
+        write_reports(path / f"{i}.parquet", ALONE, [{"report": reports(PROTOCOL, 1000 + i, i)}])
     return path
 
 
@@ -88,22 +89,22 @@ def test_files_are_cut_between_row_groups(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(reporting, "ROW_GROUP_BYTES", 100)
     path = tmp_path / "reports.parquet"
     made = reports(PROTOCOL, ROWS, 1)
-    write_reports(path, PROTOCOL, ({"report": made[i : i + 100]} for i in range(0, ROWS, 100)))
+    write_reports(path, ALONE, ({"report": made[i : i + 100]} for i in range(0, ROWS, 100)))
     from deniable.files.places import Place
     from deniable.files.reports import Layout
 
     place = Place(str(path), path.stat().st_size)
     for parts in (1, 2, 7, 100):
-        found = [counting.count_unit(Layout(PROTOCOL), counting.Unit(place, i, parts)) for i in range(parts)]
+        found = [counting.count_unit(Layout(ALONE), counting.Unit(place, i, parts)) for i in range(parts)]
         assert all(isinstance(one, counting.Counted) for one in found)
         assert sum(one.rows for one in found) == ROWS  # type: ignore[union-attr]
     bad = np.array(made.array)
     bad[1234, -1] = 255
     bad[1234, 0] = 255
     narrow = OUE(39, 1)
-    write_reports(path, narrow, ({"report": bad[i : i + 100]} for i in range(0, ROWS, 100)))
+    write_reports(path, Survey.of(narrow), ({"report": bad[i : i + 100]} for i in range(0, ROWS, 100)))
     place = Place(str(path), path.stat().st_size)
-    found = [counting.count_unit(Layout(narrow), counting.Unit(place, i, 7)) for i in range(7)]
+    found = [counting.count_unit(Layout(Survey.of(narrow)), counting.Unit(place, i, 7)) for i in range(7)]
     assert any("row 1" in refusal.reason for refusal in found if hasattr(refusal, "reason"))
     gathered = counting.Gathered()
     for one in found:
@@ -115,7 +116,7 @@ def test_parts_are_merged_in_any_order_and_grouping(tmp_path: Path) -> None:
     from deniable.files.places import Place, Refused
     from deniable.files.reports import Layout
 
-    layout = Layout(PROTOCOL)
+    layout = Layout(ALONE)
     parts = {"a": 2, "b": 3}
     tally = PROTOCOL.tally(reports(PROTOCOL, 10, 1))
     found: list[Any] = [
@@ -143,7 +144,7 @@ def test_progress_reaches_the_end(folder: Path) -> None:
     seen: list[tuple[int, float | None]] = []
     for workers in (1, 2):
         seen.clear()
-        count_files(PROTOCOL, [folder], workers, progress=lambda *done: seen.append(done))
+        count_files(ALONE, [folder], workers, progress=lambda *done: seen.append(done))
         assert seen[-1] == (6015, 1.0)
         assert seen == sorted(seen)
 
@@ -164,10 +165,10 @@ def test_bad_files_are_listed_and_the_others_counted(folder: Path, workers: int)
     (folder / "3.parquet").write_bytes(raw[: len(raw) // 2])
     (folder / "4.parquet").write_bytes(b"")
     other = GRR(5, 1)
-    write_reports(folder / "5.parquet", other, [{"report": reports(other, 10, 1)}])
+    write_reports(folder / "5.parquet", Survey.of(other), [{"report": reports(other, 10, 1)}])
     (folder / "readme.md").write_text("hello")
-    outcome = count_files(PROTOCOL, [folder], workers)
-    assert outcome.tally == sum(PROTOCOL.tally(reports(PROTOCOL, 1000 + i, i)) for i in range(3))
+    outcome = count_files(ALONE, [folder], workers)
+    assert outcome.tally["report"] == sum(PROTOCOL.tally(reports(PROTOCOL, 1000 + i, i)) for i in range(3))
     assert (outcome.files, outcome.rows) == (3, 3003)
     reasons = {Path(refusal.name).name: refusal.reason for refusal in outcome.refused}
     assert list(reasons) == ["3.parquet", "4.parquet", "5.parquet", "readme.md"]
@@ -177,18 +178,18 @@ def test_bad_files_are_listed_and_the_others_counted(folder: Path, workers: int)
     assert PROTOCOL.fingerprint in reasons["5.parquet"]
     assert "nor reports as text" in reasons["readme.md"]
     with pytest.raises(ReportError, match=r"3\.parquet"):
-        tally_files(PROTOCOL, [folder], workers=workers)
+        tally_files(ALONE, [folder], workers=workers)
 
 
 def test_a_bad_report_at_the_end_takes_the_whole_file_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reporting, "BATCH_BYTES", 500)
     narrow = OUE(39, 1)
     array = np.array(reports(narrow, 1000, 1).array)
-    write_reports(folder / "good.parquet", narrow, [{"report": array}])
+    write_reports(folder / "good.parquet", Survey.of(narrow), [{"report": array}])
     array[999, 4] |= 0x80
-    write_reports(folder / "late.parquet", narrow, [{"report": array}])
+    write_reports(folder / "late.parquet", Survey.of(narrow), [{"report": array}])
     for workers in (1, 2):
-        outcome = count_files(narrow, [folder / "late.parquet", folder / "good.parquet"], workers)
+        outcome = count_files(Survey.of(narrow), [folder / "late.parquet", folder / "good.parquet"], workers)
         assert outcome.rows == 1000
         assert "row 1000" in outcome.refused[0].reason
 
@@ -229,17 +230,17 @@ def test_an_interrupted_and_resumed_run_equals_the_uninterrupted(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        count_files(PROTOCOL, [folder], resume=manifest, progress=interrupt)
+        count_files(ALONE, [folder], resume=manifest, progress=interrupt)
     done = json.loads(manifest.read_text())["files"]
     assert 1 <= len(done) < 6
     opened: list[str] = []
     plain = counting.Source.open
     monkeypatch.setattr(counting.Source, "open", lambda name: opened.append(name) or plain(name))
-    outcome = count_files(PROTOCOL, [folder], resume=manifest)
-    assert outcome.tally == everything(folder)
+    outcome = count_files(ALONE, [folder], resume=manifest)
+    assert outcome.tally["report"] == everything(folder)
     assert (outcome.files, outcome.resumed, outcome.rows) == (6, len(done), 6015)
     assert len(opened) == 6 - len(done)
-    again = count_files(PROTOCOL, [folder], workers=2, resume=manifest)
+    again = count_files(ALONE, [folder], workers=2, resume=manifest)
     assert (again.tally, again.resumed) == (outcome.tally, 6)
 
 
@@ -247,28 +248,28 @@ def test_changed_files_are_counted_anew_and_refused_ones_tried_again(folder: Pat
     manifest = tmp_path / "manifest.json"
     raw = (folder / "1.parquet").read_bytes()
     (folder / "1.parquet").write_bytes(raw[:-9])
-    assert count_files(PROTOCOL, [folder], resume=manifest).files == 5
+    assert count_files(ALONE, [folder], resume=manifest).files == 5
     (folder / "1.parquet").write_bytes(raw)
-    write_reports(folder / "2.parquet", PROTOCOL, [{"report": reports(PROTOCOL, 7, 9)}])
-    outcome = count_files(PROTOCOL, [folder], resume=manifest)
+    write_reports(folder / "2.parquet", ALONE, [{"report": reports(PROTOCOL, 7, 9)}])
+    outcome = count_files(ALONE, [folder], resume=manifest)
     assert (outcome.files, outcome.resumed) == (6, 4)
-    assert outcome.tally == tally_files(PROTOCOL, [folder])
+    assert outcome.tally == tally_files(ALONE, [folder])
     # The same size and time, and other content: the footer tells.
     entry = os.stat(folder / "0.parquet")
-    write_reports(folder / "0.parquet", PROTOCOL, [{"report": reports(PROTOCOL, 1000, 99)}])
+    write_reports(folder / "0.parquet", ALONE, [{"report": reports(PROTOCOL, 1000, 99)}])
     if (folder / "0.parquet").stat().st_size == entry.st_size:
         os.utime(folder / "0.parquet", ns=(entry.st_atime_ns, entry.st_mtime_ns))
-    outcome = count_files(PROTOCOL, [folder], resume=manifest)
-    assert outcome.tally == tally_files(PROTOCOL, [folder])
+    outcome = count_files(ALONE, [folder], resume=manifest)
+    assert outcome.tally == tally_files(ALONE, [folder])
     os.unlink(folder / "0.parquet")
-    assert count_files(PROTOCOL, [folder], resume=manifest).tally == tally_files(PROTOCOL, [folder])
+    assert count_files(ALONE, [folder], resume=manifest).tally == tally_files(ALONE, [folder])
 
 
 def test_manifests_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.json"
-    count_files(PROTOCOL, [folder], resume=manifest)
+    count_files(ALONE, [folder], resume=manifest)
     with pytest.raises(MismatchError, match="does not belong to"):
-        count_files(GRR(5, 1), [folder], resume=manifest)
+        count_files(Survey.of(GRR(5, 1)), [folder], resume=manifest)
     content = json.loads(manifest.read_text())
     for change, kind in (
         ({"version": 3}, "version 3"),
@@ -277,12 +278,12 @@ def test_manifests_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
     ):
         manifest.write_text(json.dumps(content | change))
         with pytest.raises(SpecError, match=kind):
-            count_files(PROTOCOL, [folder], resume=manifest)
+            count_files(ALONE, [folder], resume=manifest)
     for packed in content["sums"]:
         packed["report"]["counts"] = "i8:AAAA"
     manifest.write_text(json.dumps(content))
     with pytest.raises(SpecError, match="damaged"):
-        count_files(PROTOCOL, [folder], resume=manifest)
+        count_files(ALONE, [folder], resume=manifest)
 
 
 @pytest.mark.parametrize("most", [1, 120])
@@ -292,24 +293,24 @@ def test_long_tallies_share_sums_and_a_changed_file_is_never_half_counted(
     """Of tallies of 40 counters one, or three, are kept."""
     monkeypatch.setattr(local, "MOST_COUNTERS", most)
     manifest = tmp_path / "manifest.json"
-    count_files(PROTOCOL, [folder / "0.parquet", folder / "1.parquet"], resume=manifest)
-    outcome = count_files(PROTOCOL, [folder], workers=2, resume=manifest)
-    assert (outcome.tally, outcome.resumed) == (everything(folder), 2)
+    count_files(ALONE, [folder / "0.parquet", folder / "1.parquet"], resume=manifest)
+    outcome = count_files(ALONE, [folder], workers=2, resume=manifest)
+    assert (outcome.tally["report"], outcome.resumed) == (everything(folder), 2)
     assert len(json.loads(manifest.read_text())["sums"]) == max(1, most // 40)
-    assert count_files(PROTOCOL, [folder], resume=manifest).resumed == 6
-    write_reports(folder / "2.parquet", PROTOCOL, [{"report": reports(PROTOCOL, 7, 9)}])
-    outcome = count_files(PROTOCOL, [folder], resume=manifest)
-    assert outcome.tally == tally_files(PROTOCOL, [folder])
+    assert count_files(ALONE, [folder], resume=manifest).resumed == 6
+    write_reports(folder / "2.parquet", ALONE, [{"report": reports(PROTOCOL, 7, 9)}])
+    outcome = count_files(ALONE, [folder], resume=manifest)
+    assert outcome.tally == tally_files(ALONE, [folder])
     assert outcome.resumed == (0 if most == 1 else 4)
     os.unlink(folder / "0.parquet")
-    outcome = count_files(PROTOCOL, [folder], resume=manifest)
-    assert outcome.tally == tally_files(PROTOCOL, [folder])
-    assert count_files(PROTOCOL, [folder], resume=manifest).resumed == 5
+    outcome = count_files(ALONE, [folder], resume=manifest)
+    assert outcome.tally == tally_files(ALONE, [folder])
+    assert count_files(ALONE, [folder], resume=manifest).resumed == 5
 
 
 def test_a_full_disk_keeps_the_last_manifest(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = tmp_path / "manifest.json"
-    count_files(PROTOCOL, [folder / "0.parquet"], resume=manifest)
+    count_files(ALONE, [folder / "0.parquet"], resume=manifest)
     before = manifest.read_bytes()
 
     def full(path: Any) -> Any:
@@ -317,7 +318,7 @@ def test_a_full_disk_keeps_the_last_manifest(folder: Path, tmp_path: Path, monke
 
     monkeypatch.setattr(local, "atomic_write", full)
     with pytest.raises(OSError, match=r"No space left.*manifest\.json"):
-        count_files(PROTOCOL, [folder], resume=manifest)
+        count_files(ALONE, [folder], resume=manifest)
     assert manifest.read_bytes() == before
 
 
@@ -326,8 +327,9 @@ import sys, time
 from deniable.files import count_files
 from deniable.files import local
 from deniable.protocols import OUE
+from deniable.surveys import Survey
 local.SECONDS_BETWEEN = 0.0
-count_files(OUE(40, 1), [sys.argv[1]], workers=2, resume=sys.argv[2], progress=lambda *_: time.sleep(0.3))
+count_files(Survey.of(OUE(40, 1)), [sys.argv[1]], workers=2, resume=sys.argv[2], progress=lambda *_: time.sleep(0.3))
 """
 
 
@@ -342,8 +344,8 @@ def test_kill_9_of_a_whole_run_is_resumed(folder: Path, tmp_path: Path) -> None:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    outcome = count_files(PROTOCOL, [folder], resume=manifest)
-    assert outcome.tally == everything(folder)
+    outcome = count_files(ALONE, [folder], resume=manifest)
+    assert outcome.tally["report"] == everything(folder)
     assert 1 <= outcome.resumed < 6
 
 
@@ -378,7 +380,7 @@ def test_dedupe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, p
     assert isinstance(SURVEY, Survey)
     for question in SURVEY:
         expected = np.concatenate([first[question.id], fresh[question.id]])
-        assert outcome.tally[question.id] == question.protocol.tally(expected, SURVEY.source(question.id))  # type: ignore[index]
+        assert outcome.tally[question.id] == question.protocol.tally(expected, SURVEY.source(question.id))
     assert outcome.duplicates == Duplicates(600)  # rows, in however many questions they came again
     assert outcome.rows == 400 + 400 + 300
     assert tally_files(SURVEY, [tmp_path])["smoke"].n == 1100
@@ -397,7 +399,7 @@ def test_conflicts_are_told_and_the_smallest_counts(tmp_path: Path) -> None:
     for inputs in (["a", "b"], ["b", "a"]):
         outcome = count_files(SURVEY, [tmp_path / f"{name}.parquet" for name in inputs], dedupe=True)
         expected = SURVEY["smoke"].protocol.tally(least, SURVEY.source("smoke"))
-        assert outcome.tally["smoke"] == expected  # type: ignore[index]
+        assert outcome.tally["smoke"] == expected
         assert outcome.duplicates is not None
         assert outcome.duplicates.conflicts == 2
         assert set(outcome.duplicates.examples) == {ids[7].tobytes().hex(), ids[9].tobytes().hex()}
@@ -410,7 +412,7 @@ def test_ids_that_differ_in_one_bit_are_different(tmp_path: Path) -> None:
     with_ids(tmp_path / "a.parquet", ids, 1)
     outcome = count_files(SURVEY, [tmp_path / "a.parquet"], dedupe=True)
     assert outcome.duplicates == Duplicates()
-    assert outcome.tally["age"].n == 129  # type: ignore[index]
+    assert outcome.tally["age"].n == 129
 
 
 def test_a_refused_file_decides_nothing(tmp_path: Path) -> None:
@@ -422,7 +424,7 @@ def test_a_refused_file_decides_nothing(tmp_path: Path) -> None:
     second = with_ids(tmp_path / "b.parquet", ids, 2)
     outcome = count_files(SURVEY, [tmp_path], dedupe=True)
     assert "row 300" in outcome.refused[0].reason
-    assert outcome.tally["age"] == SURVEY["age"].protocol.tally(second["age"], SURVEY.source("age"))  # type: ignore[index]
+    assert outcome.tally["age"] == SURVEY["age"].protocol.tally(second["age"], SURVEY.source("age"))
     assert outcome.duplicates == Duplicates()
 
 
@@ -430,12 +432,12 @@ def test_one_id_a_million_times_stays_small(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(deduping, "CHUNK_BYTES", 1 << 16)
     protocol = GRR(4, 1)
     batch = {"report": reports(protocol, 1, 1).array.repeat(50_000, axis=0), "id": np.zeros((50_000, 16), np.uint8)}
-    write_reports(tmp_path / "a.parquet", protocol, [batch], ids=True)
+    write_reports(tmp_path / "a.parquet", Survey.of(protocol), [batch], ids=True)
     sizes: list[int] = []
     plain = deduping._least_of_each
     monkeypatch.setattr(deduping, "_least_of_each", lambda rows, torn: sizes.append(len(rows)) or plain(rows, torn))
-    outcome = count_files(protocol, [tmp_path / "a.parquet"], dedupe=True)
-    assert (outcome.tally.n, outcome.duplicates) == (1, Duplicates(49_999))  # type: ignore[union-attr]
+    outcome = count_files(Survey.of(protocol), [tmp_path / "a.parquet"], dedupe=True)
+    assert (outcome.tally["report"].n, outcome.duplicates) == (1, Duplicates(49_999))
     assert max(sizes) < 4000
 
 

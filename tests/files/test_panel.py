@@ -78,7 +78,7 @@ def test_a_protocol_of_streams_by_itself_is_refused(tmp_path: Path) -> None:
     source = week_file(tmp_path / "w.csv", range(3), [True, False, False])
     alone = Evolving(["well", "ill"], 1, epochs=4)
     with pytest.raises(SpecError, match="over 4 epochs"):
-        privatize_file(alone, source, tmp_path / "r.parquet", {"report": "ill"})
+        privatize_file(Survey.of(alone), source, tmp_path / "r.parquet", {"report": "ill"})
     with pytest.raises(SpecError, match="over 4 epochs"):
         Survey("bare", [Question("ill", "Ill?", alone)]).privatize({"ill": ["ill"]})
 

@@ -14,8 +14,10 @@ from deniable.errors import MismatchError, ReportError
 from deniable.files import count_files, places, tally_files, units, write_reports
 from deniable.protocols import GRR
 from deniable.randomness import Simulation
+from deniable.surveys import Survey
 
 PROTOCOL = GRR(["a", "b"], 1)
+ALONE = Survey.of(PROTOCOL)
 REPORTS = PROTOCOL.privatize(["a"] * 100, Simulation(1))
 TALLY = PROTOCOL.tally(REPORTS)
 SECRETS = ("hunter2", "eu-west-9")
@@ -46,12 +48,12 @@ def url(path: str) -> str:
 
 def test_all_of_a_url_reaches_the_filesystem(bucket: Path, tmp_path: Path) -> None:
     for name in ("1.parquet", "a%20b.parquet"):
-        assert write_reports(url(name), PROTOCOL, [{"report": REPORTS}]) == 100
+        assert write_reports(url(name), ALONE, [{"report": REPORTS}]) == 100
     assert sorted(path.name for path in bucket.iterdir()) == ["1.parquet", "a b.parquet"]
     for inputs in ([url("")], [url("*.parquet")], [url("1.parquet"), url("a*")]):
-        assert tally_files(PROTOCOL, inputs) == TALLY + TALLY
-    first = count_files(PROTOCOL, [url("")], resume=tmp_path / "done.json")
-    again = count_files(PROTOCOL, [url("")], resume=tmp_path / "done.json")
+        assert tally_files(ALONE, inputs)["report"] == TALLY + TALLY
+    first = count_files(ALONE, [url("")], resume=tmp_path / "done.json")
+    again = count_files(ALONE, [url("")], resume=tmp_path / "done.json")
     assert (first.resumed, again.resumed) == (0, 2)
     kept = (tmp_path / "done.json").read_text()
     assert "s3://bucket/a%20b.parquet" in kept
@@ -65,7 +67,7 @@ def test_no_message_has_the_password_or_the_options(bucket: Path) -> None:
     (bucket / "torn.parquet").write_bytes(b"PAR1 PAR1")
     inputs = [url(name) for name in ("nowhere.parquet", "no-*.parquet", "empty.parquet", "torn.parquet")]
     inputs += ["s3://me:hunter2@bucket/x?region=eu-west-9-b", "quux://me:hunter2@host/x"]
-    refused = count_files(PROTOCOL, inputs).refused
+    refused = count_files(ALONE, inputs).refused
     assert [refusal.name for refusal in refused][:3] == [
         f"s3://bucket/{name}.parquet" for name in ("nowhere", "no-*", "empty")
     ]
@@ -82,10 +84,10 @@ def test_half_a_file_elsewhere_is_hidden(bucket: Path) -> None:
         yield {"report": REPORTS}
         assert [path.name for path in bucket.iterdir()] == [".1.csv.partial"]
         with pytest.raises(ReportError, match="holds no files"):
-            tally_files(PROTOCOL, [url("")])
+            tally_files(ALONE, [url("")])
 
-    write_reports(url("1.csv"), PROTOCOL, batches(), format="text")
-    assert tally_files(PROTOCOL, [url("")]) == TALLY
+    write_reports(url("1.csv"), ALONE, batches(), format="text")
+    assert tally_files(ALONE, [url("")])["report"] == TALLY
 
 
 def test_what_a_library_raises_is_told(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
@@ -96,9 +98,9 @@ def test_what_a_library_raises_is_told(monkeypatch: pytest.MonkeyPatch, request:
         raise Strange("memory://box/a.parquet is forbidden")
 
     request.addfinalizer(lambda: fsspec.filesystem("memory").rm("/", recursive=True))
-    write_reports("memory://box/a.parquet", PROTOCOL, [{"report": REPORTS}])
+    write_reports("memory://box/a.parquet", ALONE, [{"report": REPORTS}])
     monkeypatch.setattr(fsspec.implementations.memory.MemoryFile, "read", fails)
-    (refusal,) = count_files(PROTOCOL, ["memory://box/a.parquet"]).refused
+    (refusal,) = count_files(ALONE, ["memory://box/a.parquet"]).refused
     assert "cannot be reached: Strange" in refusal.reason
 
 

@@ -16,19 +16,21 @@ from deniable.files import tally_files, write_reports
 from deniable.files.units import _start_method
 from deniable.protocols import GRR
 from deniable.randomness import Simulation
+from deniable.surveys import Survey
 
 
 def test_a_program_with_threads_is_not_forked(tmp_path: Path) -> None:
     protocol = GRR(5, 1)
     made = protocol.privatize([0, 1, 2] * 100, Simulation(1))
     for i in range(2):
-        write_reports(tmp_path / f"{i}.parquet", protocol, [{"report": made}])
+        write_reports(tmp_path / f"{i}.parquet", Survey.of(protocol), [{"report": made}])
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
         assert _start_method() in ("forkserver", "spawn")
-        assert tally_files(protocol, [tmp_path], workers=2) == protocol.tally(made) + protocol.tally(made)
+        found = tally_files(Survey.of(protocol), [tmp_path], workers=2)["report"]
+        assert found == protocol.tally(made) + protocol.tally(made)
     finally:
         stop.set()
         thread.join()

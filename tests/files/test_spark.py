@@ -28,7 +28,7 @@ from deniable.files.local import Outcome
 from deniable.files.reports import Layout
 from deniable.files.spark import counted_batches, fixed_rows, privatized_batches
 from deniable.protocols import GRR, Attributes, Protocol
-from deniable.protocols.base import ANY
+from deniable.protocols.law import ANY
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
 from tests.collect.surveys import Crowd, crowd, mixed
@@ -148,7 +148,7 @@ def check_once(found: Any, expected: Any, conflicts: list[str]) -> None:
 
 
 def reports(protocol: Protocol, rows: int, seed: int) -> Any:
-    labels = [protocol.domain.answer(label) for label, _ in protocol._inputs()]
+    labels = [protocol.domain.answer(label) for label, _ in protocol.law().inputs()]
     return protocol.privatize([labels[i * i % len(labels)] for i in range(rows)], Simulation(seed))
 
 
@@ -280,7 +280,7 @@ def test_the_command(tmp_path: Path) -> None:
     protocol = GRR(4, 1)
     made = reports(protocol, 500, 1)
     (tmp_path / "protocol.json").write_text(json.dumps(protocol.spec()))
-    write_reports(tmp_path / "reports.parquet", protocol, [{"report": made}])
+    write_reports(tmp_path / "reports.parquet", Survey.of(protocol), [{"report": made}])
     done = subprocess.run(
         [Path(sys.executable).with_name("deniable"), "tally", "protocol.json", "reports.parquet", "nowhere.parquet",
          "--engine", "spark", "--master", "local[2]", "-o", "tally.json"],
@@ -301,13 +301,14 @@ SHIPPING = """
 import json, sys
 from deniable.files.spark import ClusterError, connect, count_files_on
 from deniable.protocols import load
+from deniable.surveys import Survey
 
 folder, settings, wheel = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
 protocol = load(open(f"{folder}/protocol.json").read())
 for shipped in (None, wheel):
     with connect("local-cluster[1,1,1024]", wheel=shipped, settings=settings) as session:
         try:
-            print(count_files_on(session, protocol, [f"{folder}/reports.parquet"]).rows)
+            print(count_files_on(session, Survey.of(protocol), [f"{folder}/reports.parquet"]).rows)
         except ClusterError as wrong:
             print(wrong)
 """
@@ -333,7 +334,7 @@ def test_the_wheel_reaches_executors_that_lack_it(tmp_path: Path) -> None:
             archive.write(path, path.relative_to(ROOT / "src"))
     protocol = GRR(4, 1)
     (tmp_path / "protocol.json").write_text(json.dumps(protocol.spec()))
-    write_reports(tmp_path / "reports.parquet", protocol, [{"report": reports(protocol, 500, 1)}])
+    write_reports(tmp_path / "reports.parquet", Survey.of(protocol), [{"report": reports(protocol, 500, 1)}])
     own = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "PYSPARK_PYTHON": str(python), "PYTHONPATH": src}
     command = [sys.executable, "-c", SHIPPING, str(tmp_path), json.dumps(SETTINGS), str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **own}, timeout=300)
@@ -356,7 +357,7 @@ def test_reports_in_frames_of_any_binary_type() -> None:
         column = pa.array([b"xx", *rows], kind)[1:]
         assert np.array_equal(fixed_rows(column, 2, "report", 0), made.array)
         batch = pa.record_batch({"r": column})
-        (found,) = counted_batches(Layout(protocol), {"report": "r"}, iter([batch, batch]))
+        (found,) = counted_batches(Layout(Survey.of(protocol)), {"report": "r"}, iter([batch, batch]))
         assert found.tallies["report"] == protocol.tally(made) + protocol.tally(made)
     for bad, words in (
         (pa.array([b"ab", None], pa.binary()), "row 2"),
@@ -365,7 +366,9 @@ def test_reports_in_frames_of_any_binary_type() -> None:
     ):
         with pytest.raises(ReportError, match=words):
             fixed_rows(bad, 2, "report", 0)
-    (found,) = counted_batches(Layout(protocol), {"report": "r"}, iter([pa.record_batch({"r": [b"\xff\xff"]})]))
+    (found,) = counted_batches(
+        Layout(Survey.of(protocol)), {"report": "r"}, iter([pa.record_batch({"r": [b"\xff\xff"]})])
+    )
     assert not found.tallies
     assert "no report of GRR" in found.refused["a partition"].reason
 

@@ -129,12 +129,12 @@ def test_a_single_protocol(tmp_path: Path) -> None:
     protocol = GRR(["a", "b"], 1)
     reports = protocol.privatize(["a"] * 100, Simulation(1))
     reports.save(tmp_path / "reports.parquet")
-    write_reports(tmp_path / "reports.csv", protocol, [{"report": reports}], format="text")
+    write_reports(tmp_path / "reports.csv", Survey.of(protocol), [{"report": reports}], format="text")
     tally = protocol.tally(reports)
     tally.save(tmp_path / "tally.json")
     tally.save(tmp_path / "tally.parquet")
     inputs = [tmp_path / name for name in ("reports.parquet", "reports.csv", "tally.json", "tally.parquet")]
-    assert tally_files(protocol, inputs) == tally + tally + tally + tally
+    assert tally_files(Survey.of(protocol), inputs)["report"] == tally + tally + tally + tally
 
 
 def test_writing_checks_what_it_is_given(tmp_path: Path) -> None:
@@ -185,9 +185,9 @@ def test_reports_of_a_protocol_are_not_those_of_a_survey(tmp_path: Path, whole_f
     REPORTS["smoke"].save(tmp_path / "bare.parquet")
     message = refused([tmp_path / "bare.parquet"], MismatchError)
     assert f"belongs to protocol {protocol.fingerprint}, not to survey {SURVEY.fingerprint}" in message
-    assert "not to protocol" in refused([whole_file], MismatchError, protocol)
+    assert "not to protocol" in refused([whole_file], MismatchError, Survey.of(protocol))
     SurveyTally.empty(SURVEY).save(tmp_path / "tally.json")
-    assert "not of protocol" in refused([tmp_path / "tally.json"], MismatchError, protocol)
+    assert "not of protocol" in refused([tmp_path / "tally.json"], MismatchError, Survey.of(protocol))
     protocol.empty().save(tmp_path / "bare.json")
     assert "of no survey" in refused([tmp_path / "bare.json"], MismatchError)
 
@@ -256,7 +256,7 @@ def test_every_truncation_and_damage_is_noticed(whole_file: Path) -> None:
         (["# deniable reports, survey {}", "smoke", "AA", "A="], "row 2 of .* not base64url"),
         (["# deniable reports, survey {}", "smoke", "AA", "AB"], "row 2 of .* not base64url"),
         (["# deniable reports, survey {}", "smoke,age", "AA,AAAA", "AA"], "is damaged"),
-        (["# deniable reports, survey {}", "weight", "AA"], "the column 'weight', which is no question"),
+        (["# deniable reports, survey {}", "weight", "AA"], "the column 'weight', which is not a question"),
         (["# deniable reports, survey {}", "smoke,smoke", "AA,AA"], "'smoke' twice"),
         (["# deniable reports, survey {}"], "is damaged"),
         (["# deniable reports, survey " + "0" * 64, "smoke", "AA"], "belongs to survey 0000"),
@@ -326,6 +326,6 @@ def test_text_of_every_width_is_read_back(tmp_path: Path, size: int) -> None:
     protocol = OUE(size, 1)
     reports = protocol.privatize(np.arange(300) % size, Simulation(size))
     path = tmp_path / "reports.csv"
-    write_reports(path, protocol, [{"report": reports}], format="text")
-    (batch,) = read_batches(path, protocol)
+    write_reports(path, Survey.of(protocol), [{"report": reports}], format="text")
+    (batch,) = read_batches(path, Survey.of(protocol))
     assert np.array_equal(batch["report"], reports.array)

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from deniable.errors import LabelError, NumberError, ProbabilityError, ShapeError
-from deniable.postprocess import (
-    FLATTEST,
-    METHODS,
-    STEEPEST,
-    apply,
-    cut_quantile,
-    fitted_exponent,
-    power_shares,
-    project_simplex,
-)
+from deniable.postprocess import METHODS, apply, cut_quantile, fitted_exponent, power_shares, project_simplex
+from deniable.postprocess.power_law import FLATTEST, STEEPEST
 
 
 def noisy(shape: str, size: int, n: int, seed: int = 0, error: float = 1.92):
@@ -110,7 +102,7 @@ def posterior_mean(share, error, lowest, exponent):
 @pytest.mark.parametrize("z", [-3.0, 0.0, 1.0, 2.5, 5.0, 7.9])
 def test_the_power_posterior_is_the_integral(z, monkeypatch):
     error, n = 0.002, 10**6
-    monkeypatch.setattr("deniable.postprocess.fitted_exponent", lambda *_: 1.5)
+    monkeypatch.setattr("deniable.postprocess.power_law.fitted_exponent", lambda *_: 1.5)
     (found,) = power_shares(np.array([z * error]), np.array([error]), n)
     assert found == pytest.approx(posterior_mean(z * error, error, 1 / n, 1.5), abs=1e-4 * error)
     # The same comparison sees a wrong exponent.
@@ -119,7 +111,7 @@ def test_the_power_posterior_is_the_integral(z, monkeypatch):
 
 
 def test_far_from_zero_the_power_law_hardly_matters(monkeypatch):
-    monkeypatch.setattr("deniable.postprocess.fitted_exponent", lambda *_: 1.5)
+    monkeypatch.setattr("deniable.postprocess.power_law.fitted_exponent", lambda *_: 1.5)
     error = 0.002
     for z in (8.1, 20.0, 100.0):
         (found,) = power_shares(np.array([z * error]), np.array([error]), 10**6)

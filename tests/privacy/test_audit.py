@@ -24,7 +24,7 @@ from deniable.privacy.rare import rarest_visible
 from deniable.privacy.sampled import Batches, Command, Function, lower_bound, lower_bound_of_odds, search
 from deniable.privacy.structure import largest_ratio, largest_ratio_of_hidden
 from deniable.protocols import registered
-from deniable.protocols.base import SUM
+from deniable.protocols.law import SUM
 from deniable.protocols.sets import CollisionSets, SubsetSets
 from deniable.randomness import SYSTEM, Exhaustive, listed_bits
 from deniable.randomness.symbolic import Hidden, Run, TooManyRuns, follow
@@ -63,7 +63,7 @@ LARGE = {
 
 @pytest.mark.parametrize("protocol", LARGE.values(), ids=LARGE)
 def test_large_reports_are_exact_by_structure(protocol: dn.Protocol) -> None:
-    assert protocol.report_forms * protocol.domain.size > MOST_CELLS
+    assert protocol.law().forms * protocol.domain.size > MOST_CELLS
     found = audit(protocol, seed=1)
     assert (found.verdict, found.method) == ("cleared", "structure"), found
     assert found.exact == pytest.approx(protocol.realized_epsilon, abs=1e-12)
@@ -72,22 +72,22 @@ def test_large_reports_are_exact_by_structure(protocol: dn.Protocol) -> None:
 class _Skipped(dn.OUE):
     """Says what OUE says of its law, but never randomizes its last bit."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
-        row = int.from_bytes(bytes(super()._one(value, bits)), "little") if self.domain.size < 12 else 0
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
+        row = int.from_bytes(bytes(super().draw(value, bits)), "little") if self.domain.size < 12 else 0
         last = self.domain.size - 1
         if self.domain.size >= 12:
             sent = bits.lanes(self.other_bit, last) | (value == last) << last
             return sent.to_bytes(self.report_bytes, "little")
         return (row & ~(1 << last) | (value == last) << last).to_bytes(self.report_bytes, "little")
 
-    def _many(self, values, bits):  # type: ignore[no-untyped-def]
-        return np.array([list(self._one(int(value), bits)) for value in values], dtype=np.uint8)
+    def draw_many(self, values, bits):  # type: ignore[no-untyped-def]
+        return np.array([list(self.draw(int(value), bits)) for value in values], dtype=np.uint8)
 
 
 class _Correlated(dn.OUE):
     """Claims independent bits, but bit 0 is the truth's own coin again."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
         row = bits.lanes(self.other_bit, self.domain.size) & ~(1 << value) & ~1
         if bits.bernoulli(self.true_bit):
             row |= 1 << value | 1
@@ -97,18 +97,17 @@ class _Correlated(dn.OUE):
 class _Smaller(dn.OLH):
     """A hash that is kept too often, and a stated ratio that hides it."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
-        return dn.OLH(self.domain, 3, hash_bits=self.hash_bits)._one(value, bits)
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
+        return dn.OLH(self.domain, 3, hash_bits=self.hash_bits).draw(value, bits)
 
-    @property
-    def ratio(self):  # type: ignore[no-untyped-def]
-        return Fraction(2)
+    def law(self):  # type: ignore[no-untyped-def]
+        return super().law().but(ratio=Fraction(2))
 
 
 class _Column(dn.GRR):
     """Single reports are right; columns are sent as they are."""
 
-    def _many(self, values, bits):  # type: ignore[no-untyped-def]
+    def draw_many(self, values, bits):  # type: ignore[no-untyped-def]
         return values.astype(np.uint8)[:, None]
 
 
@@ -133,17 +132,17 @@ def test_a_class_that_lies_about_its_structure_is_caught(liar: dn.Protocol) -> N
 class _ForSecure(dn.OUE):
     """Sends the answer in clear where the bits are those of a device."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
         if isinstance(bits, dn.Secure):
             return (1 << value).to_bytes(self.report_bytes, "little")
-        return super()._one(value, bits)
+        return super().draw(value, bits)
 
 
 class _Seldom(dn.OUE):
     """The same, and for one device in a hundred only."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
-        sent = super()._one(value, bits)
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
+        sent = super().draw(value, bits)
         clear = isinstance(bits, dn.Secure) and sum(sent) % 100 == 7
         return (1 << value).to_bytes(self.report_bytes, "little") if clear else sent
 
@@ -151,9 +150,9 @@ class _Seldom(dn.OUE):
 class _WhenFollowed(dn.OUE):
     """Honest while it is followed, in clear from any other bits."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
         if isinstance(bits, Exhaustive):
-            return super()._one(value, bits)
+            return super().draw(value, bits)
         return (1 << value).to_bytes(self.report_bytes, "little")
 
 
@@ -204,8 +203,9 @@ class _Twice(dn.Evolving):
         after, report = super()._stepped(state, encoded, epoch, bits)
         return (after._replace(pending=state.pending) if epoch == 6 else after), report
 
-    def stream_laws(self):  # type: ignore[no-untyped-def]
-        return {(0,): {b"": Fraction(1)}}
+    def law(self):  # type: ignore[no-untyped-def]
+        base = super().law()
+        return base.but(kept=base.kept.but(streams=lambda: {(0,): {b"": Fraction(1)}}))
 
 
 class _Remembers(dn.Evolving):
@@ -220,7 +220,7 @@ class _Remembers(dn.Evolving):
 class _Alone(dn.Evolving):
     """Streams are right; a report by itself is the truth."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
         return bytes([value])
 
 
@@ -237,7 +237,7 @@ def test_streams_of_many_epochs_are_exact_from_step_to_step() -> None:
 
 @pytest.mark.parametrize("protocol", [*dn.Evolving.examples()], ids=str)
 def test_steps_and_whole_streams_give_the_same_ratio(protocol: dn.Evolving) -> None:
-    laws = list(protocol.stream_laws().values())
+    laws = list(protocol.law().kept.streams().values())
     ratios = [one[sent] / other[sent] for one in laws for other in laws for sent in one]
     assert audit(protocol).exact == pytest.approx(math.log(max(ratios)), abs=1e-12)
 
@@ -267,7 +267,9 @@ class _Often(SubsetSets):
     """Meets the set as often as epsilon 2 allows, and says 1."""
 
     meets = property(lambda self: SubsetSets(self.domain, 2, self.subset_size).meets)
-    ratio = property(lambda self: Fraction(2))
+
+    def law(self):  # type: ignore[no-untyped-def]
+        return super().law().but(ratio=Fraction(2))
 
 
 class _Looks(SubsetSets):
@@ -636,7 +638,7 @@ def test_too_few_rare_reports_to_accuse_are_too_many_to_clear() -> None:
 
 def test_reports_that_the_spec_does_not_know_are_refused() -> None:
     spec = dn.GRR(["yes", "no"], epsilon=1)
-    for sent, said in ((b"\0\0", "reports of 2 bytes"), (b"\7", "no report of GRR")):
+    for sent, said in ((b"\0\0", "reports of 2 bytes"), (b"\7", "not a report of GRR")):
         with pytest.raises(ReportError, match=said):
             audit(lambda value, sent=sent: sent, protocol=spec, samples=100, processes=False)
 
@@ -662,17 +664,15 @@ def test_a_leak_beside_what_the_spec_looks_at_is_found() -> None:
 class _NoPairs(dn.GRR):
     """Promises something between inputs of which there are none."""
 
-    @property
-    def guarantee(self):  # type: ignore[no-untyped-def]
-        return super().guarantee._replace(relation="edge", over="neighbours")
+    def law(self):  # type: ignore[no-untyped-def]
+        base = super().law()
+        promise = base.guarantee._replace(relation="edge", over="neighbours")
+        return base.but(guarantee=promise, related=lambda: iter(()))
 
-    def related(self):  # type: ignore[no-untyped-def]
-        return iter(())
-
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
         return bytes([value])
 
-    def _many(self, values, bits):  # type: ignore[no-untyped-def]
+    def draw_many(self, values, bits):  # type: ignore[no-untyped-def]
         return values.astype(np.uint8)[:, None]
 
 
@@ -685,8 +685,8 @@ def test_a_guarantee_about_no_inputs_at_all_is_undecided() -> None:
 class _Backdoor(dn.OUE):
     """One answer of many is sent in clear."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
-        return (1 << 777).to_bytes(self.report_bytes, "little") if value == 777 else super()._one(value, bits)
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
+        return (1 << 777).to_bytes(self.report_bytes, "little") if value == 777 else super().draw(value, bits)
 
 
 @pytest.mark.slow
@@ -700,8 +700,8 @@ def test_one_answer_of_many_that_is_sent_in_clear_is_found() -> None:
 class _LateBackdoor(dn.GRR):
     """One answer of many is sent in clear; none that is tried."""
 
-    def _one(self, value, bits):  # type: ignore[no-untyped-def]
-        return value.to_bytes(self.report_bytes, "little") if value == 7777 else super()._one(value, bits)
+    def draw(self, value, bits):  # type: ignore[no-untyped-def]
+        return value.to_bytes(self.report_bytes, "little") if value == 7777 else super().draw(value, bits)
 
 
 def test_the_verdict_says_how_many_answers_were_tried() -> None:
@@ -758,16 +758,15 @@ def test_the_spec_makes_an_audit_sharper(kind: type[dn.Protocol]) -> None:
 
 @pytest.mark.slow
 def test_a_black_box_is_seen_nearly_as_well() -> None:
-    """At least 0.90 in nine of ten audits, and 0.93 in their mean; one in twenty may be above 1."""
+    """At least 0.90 in each of four audits, and 0.93 in their mean; one in twenty may be above 1."""
     protocol = dn.OUE(50, 1)
-    lower = [search(Batches(protocol, dn.Simulation(s)), range(50), 20_000, seed=s).lower for s in range(10)]
+    lower = [search(Batches(protocol, dn.Simulation(s)), range(50), 20_000, seed=s).lower for s in range(4)]
     assert 0.93 <= np.mean(lower) <= 1
-    assert sum(one >= 0.90 for one in lower) >= 9
+    assert min(lower) >= 0.90
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(("size", "above"), [(2, "1.05"), (16, "1.15")])
+@pytest.mark.parametrize(("size", "above", "seed"), [(2, "1.05", 0), (16, "1.15", 1)])
 def test_a_million_samples_find_a_client_a_little_above_its_claim(size: int, above: str, seed: int) -> None:
     found = search(Batches(dn.GRR(size, above), dn.Simulation(seed)), range(size), 1_000_000, seed=seed)
     assert found.lower > 1
@@ -777,13 +776,13 @@ def test_a_million_samples_find_a_client_a_little_above_its_claim(size: int, abo
 
 @pytest.mark.slow
 def test_the_bound_is_wrong_as_rarely_as_it_says() -> None:
-    """1,000 audits of clients of exactly epsilon: at most 6.5 percent above it (5 percent and Monte-Carlo error)."""
+    """400 audits of clients of exactly epsilon: at most 8 percent above it (5 percent and Monte-Carlo error)."""
     over = 0
-    for seed in range(1000):
+    for seed in range(400):
         protocol = [dn.GRR(2, 1), dn.GRR(4, 1), dn.OUE(4, 1), dn.SubsetSelection(6, 1)][seed % 4]
         found = search(Batches(protocol, dn.Simulation(seed)), range(protocol.domain.size), 1000, seed=seed)
         over += found.lower > protocol.realized_epsilon
-    assert over <= 65
+    assert over <= 32
 
 
 def test_bounds_of_a_ratio_by_hand() -> None:
@@ -870,9 +869,9 @@ def test_only_an_audit_that_sees_all_inputs_clears(protocol: dn.Protocol, verdic
 class _Points(dn.Ranges):
     """Says by its group whether the answer is small; all else is inherited."""
 
-    def _choose(self, value, bits):
-        group = super()._choose(value, bits)
-        return 0 if value == 0 else group
+    def draw(self, value, bits):
+        sent = super().draw(value, bits)
+        return bytes([0]) + sent[1:] if value == 0 else sent
 
 
 class _Tells(dn.Ranges):
@@ -920,11 +919,11 @@ def test_strata_are_judged_by_what_is_sent_beside_them() -> None:
     ids=lambda one: getattr(one, "name", ""),
 )
 def test_some_hidden_answers_stand_for_all(protocol: dn.Protocol, stand_for_all: int) -> None:
-    hidden = [follow(partial(protocol._one, Hidden(value, 16))) for value in range(stand_for_all)]
-    known = [follow(partial(protocol._one, value)) for value in range(16)]
+    hidden = [follow(partial(protocol.draw, Hidden(value, 16))) for value in range(stand_for_all)]
+    known = [follow(partial(protocol.draw, value)) for value in range(16)]
     assert largest_ratio_of_hidden(hidden).ratio == largest_ratio(known).ratio == protocol.ratio
     # Whatever stands for all: a hidden number has the law of the number itself.
-    other = follow(partial(protocol._one, Hidden(13, 16)))
+    other = follow(partial(protocol.draw, Hidden(13, 16)))
     assert largest_ratio([other, known[13]]).ratio == 1
 
 
@@ -1035,7 +1034,7 @@ TEXT = {
     "RAPPOR": dn.RAPPOR(dn.Strings(), 1),
     "hash and response in two stages": dn.LOLOHA(dn.Strings(cells=4), first="1/2", forever=1),
     "RAPPOR in two stages": dn.RAPPOR(dn.Strings(), first="1/2", forever=1, cohorts=2),
-    "discovery": dn.Discovery(dn.BitStrings(64), 1),
+    "discovery": dn.HeavyHitters(dn.BitStrings(64), 1),
 }
 
 

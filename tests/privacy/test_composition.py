@@ -15,7 +15,7 @@ from deniable.channels import Channel, randomized_response
 from deniable.privacy import CannotCompose, Loss, compose
 from deniable.privacy import composition as under_test
 from deniable.protocols import GRR, LGRR, OLH, OUE, SUE, SubsetSelection
-from deniable.protocols.base import Guarantee
+from deniable.protocols.law import Guarantee
 
 COIN = GRR(["yes", "no"], "0.1")
 
@@ -145,7 +145,7 @@ def test_reports_that_share_a_state_are_not_added_as_if_they_were_independent():
     kept = compose(stages, times=365, how="longitudinal", values=1)
     assert kept.epsilon == 1
     assert (kept + kept).epsilon == 2  # two questions
-    assert compose(stages, times=30, how="longitudinal", values=2).epsilon == stages.lifetime(30, 2)
+    assert compose(stages, times=30, how="longitudinal", values=2).epsilon == stages.law().kept.lifetime(30, 2)
 
 
 def test_reports_that_are_repeated_have_a_level_for_one_value_only():

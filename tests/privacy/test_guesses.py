@@ -134,7 +134,7 @@ def test_a_device_that_does_not_keep_its_state_beats_the_bound_of_a_state():
     kept = dn.LGRR(["yes", "no"], first="1/2", forever=1)
     found = recurrence(kept, [["yes"] * 100, ["no"] * 100])
     assert found.simulate(200, seed=1) < found.bound() + 4 * math.sqrt(0.25 / 200)
-    forgets = [lambda answers, values, bits: [kept._one(kept.domain.encode_one(x), bits) for x in answers]]
+    forgets = [lambda answers, values, bits: [kept.draw(kept.domain.encode_one(x), bits) for x in answers]]
     object.__setattr__(kept, "stream", forgets[0])
     assert found.simulate(200, seed=1) > 0.95 > found.bound() + 4 * math.sqrt(0.25 / 200)
 

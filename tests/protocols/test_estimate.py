@@ -127,13 +127,13 @@ def test_ways_out() -> None:
     rows = estimate.rows()
     assert [row["label"] for row in rows] == ANSWERS
     assert set(rows[0]) == {"label", "value", "stderr", "low", "high", "unit", "count"}
-    assert json.loads(json.dumps(estimate.to_dict()))["rows"][1]["label"] == "once"
+    assert json.loads(json.dumps(estimate.to_dict()))["sections"][0]["rows"][1]["label"] == "once"
     table = estimate.to_arrow()
     assert table.column("label").to_pylist() == ANSWERS
     assert pa.table(estimate).equals(table)
     assert pl.from_arrow(table).height == 3
     assert pl.DataFrame(estimate).height == 3
-    assert pd.api.interchange.from_dataframe(table).shape == (3, 7)
+    assert pd.api.interchange.from_dataframe(table).shape == (3, 14)
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(estimate)
     assert "often" in console.export_text()
@@ -143,7 +143,9 @@ def test_ways_out() -> None:
     assert html.count("<tr>") == 4
     assert "<td>often</td>" in html
     lines = estimate.to_csv().splitlines()
-    assert lines[0] == "label,value,stderr,low,high,unit,count"
+    assert lines[0] == (
+        "section,label,value,stderr,low,high,unit,count,n,level,population,simultaneous,method,protocol"
+    )
     assert len(lines) == 4
 
 
@@ -251,4 +253,5 @@ def test_the_picture_shows_the_intervals_asked_for() -> None:
 def test_as_a_data_frame() -> None:
     frame = collected().to_pandas()
     assert list(frame["label"]) == ANSWERS
-    assert list(frame.columns) == ["label", "value", "stderr", "low", "high", "unit", "count"]
+    columns = ["label", "value", "stderr", "low", "high", "unit", "count"]
+    assert list(frame.columns)[:8] == ["section", *columns]

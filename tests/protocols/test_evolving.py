@@ -30,7 +30,7 @@ SIZES = [(1, 0, 2), (2, 1, 2), (3, 1, 2), (4, 0, 2), (4, 1, 2), (4, 2, 2), (2, 1
 
 
 def largest(protocol):
-    laws = protocol.stream_laws()
+    laws = protocol.law().kept.streams()
     sent = set().union(*laws.values())
     assert all(law.keys() == sent for law in laws.values())
     return max(max(law[y] for law in laws.values()) / min(law[y] for law in laws.values()) for y in sent)
@@ -43,7 +43,7 @@ def test_a_whole_stream_has_exactly_the_level_of_one_bit(epsilon, epochs, change
     found = largest(protocol)
     assert exact.exp_at_least(protocol.epsilon, found)
     # Streams that use all their changes in different parts reach it.
-    assert found == protocol.whole_ratio
+    assert found == protocol.law().kept.ratio
     assert float(protocol.epsilon) - exact.log(found) < 1e-9
 
 
@@ -51,7 +51,7 @@ def test_a_whole_stream_has_exactly_the_level_of_one_bit(epsilon, epochs, change
 @pytest.mark.parametrize("changes", [0, 1])
 def test_eight_epochs_too(changes):
     protocol = Evolving(2, 1, epochs=8, changes=changes)
-    assert largest(protocol) == protocol.whole_ratio
+    assert largest(protocol) == protocol.law().kept.ratio
 
 
 def test_a_law_that_tells_more_would_be_caught(monkeypatch):
@@ -78,7 +78,7 @@ def test_every_part_of_the_tree_has_the_mean_of_its_changes(epochs, changes, ans
     protocol = Evolving(answers, 1, epochs, changes)
     scale = Fraction(protocol.weight, 2) / (2 * protocol.keep.value - 1)
     width, parts = protocol.report_bytes, protocol.parts_of_tree
-    for stream, law in protocol.stream_laws().items():
+    for stream, law in protocol.law().kept.streams().items():
         total = np.zeros((protocol.followed, parts, 2), dtype=object)
         for sent, chance in law.items():
             for at in range(0, len(sent), width):
@@ -123,7 +123,7 @@ def test_bands_and_the_total_cover_the_truth(epochs, changes, answers):
     assert 0.85 < z.std() < 1.15
     totals = np.array([(r.total[0] - truth.mean(axis=1)) / r.total[1] for r in found])
     assert 0.75 < totals.std() < 1.25
-    assert found[0].stderr.max() == pytest.approx(protocol.noise(2_000), rel=0.1)
+    assert found[0].stderr.max() == pytest.approx(protocol.worth(2_000).noise, rel=0.1)
 
 
 def test_one_device_draws_like_many():
@@ -178,9 +178,9 @@ def test_devices_may_miss_epochs():
 def test_levels_and_composition():
     protocol = Evolving(["no", "yes"], 1, epochs=30, changes=2)
     assert [round(level, 3) for level in protocol.levels()] == [0.374, 0.185, 1.0, 1.0]
-    assert protocol.lifetime(30) == 1
+    assert protocol.law().kept.lifetime(30) == 1
     whole = compose(protocol)
-    assert (whole.relation, whole.epsilon, whole.ratio) == ("stream", 1, protocol.whole_ratio)
+    assert (whole.relation, whole.epsilon, whole.ratio) == ("stream", 1, protocol.law().kept.ratio)
     assert compose(protocol, times=30, how="longitudinal").epsilon == 1
     with pytest.raises(CannotCompose):
         compose(protocol, times=2)
@@ -228,7 +228,7 @@ def test_a_survey_promises_the_whole_stream():
     assert "73.2 % sure of one of them from all your reports" in said["sure"]
     assert Repeats.of(survey.terms, [5] * 40) == Repeats()
     tally = survey["ill"].protocol.empty()
-    assert find(survey["ill"].protocol, tally).result.kind == "series"
+    assert find(survey["ill"].protocol, tally).kind == "series"
 
 
 def test_surveys_whose_parts_do_not_fit():

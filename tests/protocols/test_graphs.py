@@ -358,7 +358,7 @@ def test_tiny_graphs_have_figures(size: int) -> None:
     ]
     for one in found:
         assert str(one)
-        assert one.to_dict()["transcript"]["relation"] == "edge"
+        assert one.to_dict()["facts"]["transcript"]["relation"] == "edge"
         assert ("nothing is known" in str(one)) == (size == 0)
     assert dn.graphs.synthetic(graph, 1, bits=bits).size == size
     assert dn.graphs.clustering(graph, 1, bits=Simulation(1)).interval() == (

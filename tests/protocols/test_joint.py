@@ -13,6 +13,7 @@ from deniable.errors import DomainError, LabelError, MismatchError, NumberError,
 from deniable.exact import exp_at_least
 from deniable.protocols import GRR, OUE, Tally, load
 from deniable.results import Crosstab
+from tests.documents import rows_of
 
 PEOPLE = Records({"smoke": ["yes", "no"], "age": Integers(1, 3), "warm": Interval(0, 1)})
 SMALL = Attributes(PEOPLE, 1, ask="pairs", cells={"warm": 2})
@@ -96,7 +97,7 @@ def test_columns_in_several_tables_are_put_together() -> None:
     assert np.allclose(turned.consistent().array, found.table("smoke", "age").consistent().array.T)
     assert found.table("warm").labels == ["0 to 0.5", "0.5 to 1"]
     assert len(found.table()) == 6 + 4 + 6
-    assert found.to_dict()["rows"][0]["group"] == "smoke & age"
+    assert rows_of(found.to_dict())[0]["group"] == "smoke & age"
     assert isinstance(found.consistent().parts["smoke & age"], Crosstab)
 
 
@@ -115,7 +116,7 @@ def test_numbers_are_cut_into_cells() -> None:
 
 def test_the_choice_inside_has_the_smallest_exact_error() -> None:
     protocol = Attributes({"a": 6, "b": 6, "c": 2, "d": 2}, 1, ask="pairs")
-    for name, (inner, _) in protocol.parts(1).items():
+    for name, (inner, _) in protocol.worth(1).parts.items():
         size = inner.domain.size  # type: ignore[attr-defined]
         others = [kind(size, 1).variance(1, 1 / size) for kind in (GRR, OUE)]
         assert inner.variance(1, 1 / size) <= min(others) * 1.0001, name  # type: ignore[attr-defined]
@@ -123,18 +124,18 @@ def test_the_choice_inside_has_the_smallest_exact_error() -> None:
 
 def test_the_planner_compares_sampling_and_splitting_of_pairs() -> None:
     made = plan(PEOPLE, epsilon=1, n=20_000, read="pairs")
-    assert made.best.reads == "pairs"
+    assert made.best.worth().read == "pairs"
     assert "1 of 3 combinations" in made.reason
     assert "split over all 3" in made.reason
-    assert made.best.split_error(20_000) > made.best.error(20_000)  # type: ignore[attr-defined]
-    assert plan(PEOPLE, epsilon=1, n=20_000, read="triples").best.reads == "triples"
+    assert made.best.split_error(20_000) > made.best.worth(20_000).error  # type: ignore[attr-defined]
+    assert plan(PEOPLE, epsilon=1, n=20_000, read="triples").best.worth().read == "triples"
     with pytest.raises(DomainError, match="pairs"):
         plan(Records({"a": 2}), epsilon=1, n=100, read="pairs")
 
 
 def test_triples_are_asked_for_where_there_are_enough_people() -> None:
     asked = {n: Attributes({"a": 3, "b": 4, "c": 2, "d": 3}, 1, people=n, ask="best") for n in (10_000, 10**9)}
-    assert [one.reads for one in asked.values()] == ["pairs", "triples"]
+    assert [one.worth().read for one in asked.values()] == ["pairs", "triples"]
     random, n = np.random.default_rng(3), 50_000
     columns = {name: random.integers(0, size, n) for name, size in {"a": 3, "b": 4, "c": 2}.items()}
     alone = Attributes({"a": 3, "b": 4, "c": 2}, 1, ask="triples")
@@ -182,12 +183,12 @@ def test_what_is_no_view_is_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ask", ["pairs", "triples"])
 def test_intervals_of_unbiased_cells_cover(ask: str) -> None:
-    """Of 95 % intervals 93 to 97 percent hold the population's share: over cells, columns and 300 collections."""
+    """Of 95 % intervals 93 to 97 percent hold the population's share: over cells, columns and 150 collections."""
     random = np.random.default_rng(5)
     protocol = Attributes({"a": 3, "b": 4, "c": 2}, 1, ask=ask)
     law = random.dirichlet(np.full(24, 0.5))
     held = []
-    for seed in range(300):
+    for seed in range(150):
         drawn = np.unravel_index(random.choice(24, 9000, p=law), (3, 4, 2))
         reports = protocol.privatize(dict(zip("abc", drawn, strict=True)), Simulation(seed))
         found = protocol.estimate(protocol.tally(reports))

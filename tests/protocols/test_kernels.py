@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -17,6 +18,7 @@ from deniable.protocols.base import Positions
 from deniable.protocols.frequency import bit_rows
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, random_subsets
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
+from deniable.protocols.kernel import FORMS_OF, Kernel, plain
 from deniable.protocols.reports import Bytes, from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.randomness import Bits, Simulation, exhaust
 from tests.randomness.scripted import Scripted
@@ -134,7 +136,7 @@ def test_a_batch_of_hashes_has_the_law_of_the_bytes(size: int, hash_bits: int, k
     for value in range(size):
         script = [every[:half], settled, every[half:]] if high << used < half else [every[:half], every[half:], settled]
         bits = Scripted(*script)
-        found = np.bincount(protocol._many_numbers(np.full(1 << 16, value), bits), minlength=1 << used)
+        found = np.bincount(protocol.kernel().draw_numbers(np.full(1 << 16, value), bits), minlength=1 << used)
         assert bits.items == []
         kept_coins = high + kept
         forms, right = np.arange(1 << used), np.ones(1 << used, dtype=bool)
@@ -153,13 +155,13 @@ def test_reports_as_numbers_and_as_bytes_are_the_same(size: int, epsilon: object
         protocol = kind(size, epsilon)  # type: ignore[abstract]
         if protocol.report_bytes > 8:
             continue
-        numbers = protocol._many_numbers(values, Simulation(2))
+        numbers = protocol.kernel().draw_numbers(values, Simulation(2))
         reports = to_bytes(numbers, protocol.report_bytes)
-        assert (protocol._many(values, Simulation(2)) == reports).all()
-        assert protocol._valid_numbers(numbers).all()
-        assert protocol._count_numbers(numbers).tolist() == protocol._count(reports).tolist()
+        assert (protocol.draw_many(values, Simulation(2)) == reports).all()
+        assert protocol.kernel().valid_numbers(numbers).all()
+        assert protocol.kernel().count_numbers(numbers).tolist() == protocol.count(reports).tolist()
         any_bytes = np.random.default_rng(3).integers(0, 256, reports.shape, dtype=np.uint8)
-        assert (protocol._valid_numbers(from_bytes(any_bytes)) == protocol._valid(any_bytes)).all()
+        assert (protocol.kernel().valid_numbers(from_bytes(any_bytes)) == protocol.valid(any_bytes)).all()
 
 
 TOGETHER = [
@@ -194,12 +196,27 @@ def test_groups_are_counted_together_as_one_by_one(protocol: Ranges | Rectangles
 
 def test_who_changes_reports_does_not_inherit_their_numbers() -> None:
     class Turned(GRR):
-        def _many(self, values: Positions, bits: Bits) -> Bytes:
-            return super()._many(self.domain.size - 1 - values, bits)
+        def draw_many(self, values: Positions, bits: Bits) -> Bytes:
+            return super().draw_many(self.domain.size - 1 - values, bits)
 
     values = np.arange(5000) % 4
-    numbers = Turned(4, 8)._many_numbers(values, Simulation(1))
+    numbers = Turned(4, 8).kernel().draw_numbers(values, Simulation(1))
     assert np.mean(numbers == 3 - values) > 0.9
+
+
+@pytest.mark.parametrize("hook", FORMS_OF)
+def test_who_changes_a_hook_loses_its_faster_forms_only(hook: str) -> None:
+    kind: Any = type("Changed", (GRR,), {hook: lambda self, *given: getattr(GRR, hook)(self, *given)})
+    changed, own, forms = kind(4, 1).kernel(), GRR(4, 1).kernel(), plain(GRR(4, 1))
+    for field in ("draw_numbers", "count_numbers", "valid_numbers", "simulate"):
+        fast, slow = (getattr(getattr(one, field), "__qualname__", None) for one in (own, forms))
+        assert fast != slow
+        assert getattr(getattr(changed, field), "__qualname__", None) == (slow if field in FORMS_OF[hook] else fast)
+    assert (changed.halves is None) == ("halves" in FORMS_OF[hook])
+
+
+def test_every_faster_form_is_of_a_hook() -> None:
+    assert {field for fields in FORMS_OF.values() for field in fields} == set(Kernel.defaults)
 
 
 def test_one_random_subset_is_uniform() -> None:
@@ -251,7 +268,7 @@ def test_subset_lists_and_bitmaps_say_the_same() -> None:
     listed = SubsetSelection(1000, 6)
     assert listed.subsets.listed
     reports = listed.privatize(np.arange(1000), Simulation(9))
-    assert listed.valid(reports).all()
+    assert listed.valid(reports.array).all()
     counts = listed.tally(reports).counts
     assert counts.tolist() == listed.support(reports).sum(axis=0).tolist()
     assert counts.sum() == 1000 * listed.subset_size

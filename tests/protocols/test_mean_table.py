@@ -54,13 +54,13 @@ def test_the_worst_case_is_that_of_the_design_and_of_simulations() -> None:
     protocol = MeanTable(found, HOURS)
     assert protocol.worst_variance(1) == pytest.approx(found.value * 144, rel=1e-9)
     places = np.linspace(0, 24, 1001)
-    variances = [protocol.figure_variances([place])[0] for place in places]
+    variances = [protocol.worth().variances([place])[0] for place in places]
     assert max(variances) == pytest.approx(protocol.worst_variance(1), rel=1e-4)
     worst = float(places[int(np.argmax(variances))])
     study = protocol.simulate([worst] * 4000, runs=400, seed=5)
     ratio = study.figures()[:, 0].var() / protocol.worst_variance(4000)
     assert 0.65 < ratio < 1.35
-    assert abs(study.figures()[:, 0].mean() - worst) < 5 * protocol.noise(4000) / 20
+    assert abs(study.figures()[:, 0].mean() - worst) < 5 * protocol.worth(4000).noise / 20
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_no_reports_one_report_and_what_is_no_number() -> None:
     one = protocol.estimate(protocol.tally(protocol.privatize([3.0], Simulation(1))))
     assert one.n == 1
     assert math.isfinite(one.stderr)
-    assert one.stderr >= protocol.noise(1)
+    assert one.stderr >= protocol.worth(1).noise
     for wrong in (math.nan, math.inf, None, "secret", True):
         with pytest.raises(DomainError) as refused:
             protocol.report(wrong)
@@ -106,14 +106,14 @@ def test_error_bounds_every_population() -> None:
     """The largest sum of noise and the people's own spread, found by trying two-point populations."""
     protocol = MeanTable(design.mean(2, positions=5), Interval(-1, 1))
     places = np.linspace(-1, 1, 81)
-    squares = np.array([protocol.figure_variances([x])[0] + x**2 for x in places])
+    squares = np.array([protocol.worth().variances([x])[0] + x**2 for x in places])
     largest = 0.0
     for share in np.linspace(0, 1, 21):
         second = share * squares[:, None] + (1 - share) * squares
         mean = share * places[:, None] + (1 - share) * places
         largest = max(largest, float((second - mean**2).max()))
-    assert largest <= protocol.error(1) ** 2 * (1 + 1e-9)
-    assert largest >= protocol.error(1) ** 2 * 0.999
+    assert largest <= protocol.worth(1).error ** 2 * (1 + 1e-9)
+    assert largest >= protocol.worth(1).error ** 2 * 0.999
 
 
 def test_specs_and_refusals() -> None:

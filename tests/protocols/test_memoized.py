@@ -38,6 +38,7 @@ from deniable.protocols import (
     load,
     registered,
 )
+from deniable.protocols.traits import scaled
 from deniable.randomness import Bits, Secure, Simulation, exhaust
 from deniable.surveys.results import Repeats, find
 
@@ -122,7 +123,7 @@ def pattern(stream: tuple[Any, ...], values: int) -> tuple[int, ...]:
 )
 def test_every_level_is_that_of_the_bytes_that_leave(protocol: Memoized, epochs: int, values: int) -> None:
     """All pairs of streams, by brute force; the enumeration in the library finds the same, and no bound is passed."""
-    answers = [label for label, _ in protocol._inputs()]
+    answers = [label for label, _ in protocol.law().inputs()]
     laws = {stream: stream_law(protocol, stream, values) for stream in product(answers, repeat=epochs)}
     largest = {"same_value": Fraction(1), "same_pattern": Fraction(1), "any": Fraction(1)}
     for (one, law), (other, rival) in product(laws.items(), repeat=2):
@@ -137,8 +138,8 @@ def test_every_level_is_that_of_the_bytes_that_leave(protocol: Memoized, epochs:
         assert getattr(found, name).ratio == ratio, "the claimed level is reached, not only bounded"
         assert getattr(found, name).is_exact
         assert ratio <= getattr(bounds, name).ratio
-    assert exact.exp_at_least(protocol.lifetime(epochs, values), largest["any"])
-    assert exact.exp_at_least(protocol.spent(min(values, epochs)), largest["same_pattern"])
+    assert exact.exp_at_least(protocol.law().kept.lifetime(epochs, values), largest["any"])
+    assert exact.exp_at_least(protocol.law().kept.spent(min(values, epochs)), largest["same_pattern"])
     if values == 1:
         assert exact.exp_at_least(protocol.forever, largest["any"]), "one state bounds all that ever leaves"
 
@@ -152,7 +153,7 @@ def test_one_report_is_the_composition_of_both_stages(protocol: Memoized) -> Non
     assert first.ratio == protocol.permanent_ratio
     if not protocol.shared_bytes:  # else two devices may have reports that rule each other out: see the conformance
         assert second.ratio == protocol.instant_ratio
-    assert first.shape[1] <= protocol.state_forms
+    assert first.shape[1] <= protocol.law().kept.state_forms
     assert exact.exp_at_least(protocol.forever, first.ratio)
     assert exact.exp_at_least(protocol.first, composed.ratio)
     assert exact.exp_at_least(protocol.instant_epsilon, protocol.instant_ratio)
@@ -211,8 +212,8 @@ def test_the_four_numbers_of_every_kind(protocol: Memoized, anything: float) -> 
     assert 1.95 < found.same_pattern < 2
     assert found.any == pytest.approx(anything, abs=1e-3)
     # As parts of the ledger: what is debited per state, and what is stated of any two streams.
-    assert exact.exp_at_least(protocol.spent(2), found.same_pattern.ratio)
-    assert exact.exp_at_least(protocol.lifetime(8), found.any.ratio)
+    assert exact.exp_at_least(protocol.law().kept.spent(2), found.same_pattern.ratio)
+    assert exact.exp_at_least(protocol.law().kept.lifetime(8), found.any.ratio)
 
 
 def test_equal_change_times_are_not_enough() -> None:
@@ -328,7 +329,7 @@ def test_rappor_in_full_reports_like_rappor_and_keeps_its_cohort() -> None:
     assert abs(full.sent_flip - once.flip.value) < 1e-15
     assert full.permanent_ratio == RAPPOR(Strings(), 4).ratio
     assert full.variance(1000, 0.1) == pytest.approx(once.variance(1000, 0.1), rel=1e-12)
-    assert full.linking(1) > 1024, "a filter of 128 bits is a cookie from the first report on"
+    assert full.law().kept.linking(1) > 1024, "a filter of 128 bits is a cookie from the first report on"
     bits = Simulation(4)
     first = full.permanent("rye", bits)
     assert full.permanent("sourdough", bits, like=first)[:1] == first[:1]
@@ -396,7 +397,7 @@ def test_errors_over_several_epochs_are_those_of_the_same_devices(kind: Any) -> 
         tallies = [protocol.tally(protocol.reports(states, bits)) for _ in range(epochs)]
         once = Repeats(float(epochs), float(epochs), stages=True).within(protocol)
         total = tallies[0] + tallies[1] + tallies[2] + tallies[3]
-        found = find(protocol, total, repeats=Repeats(float(epochs), float(epochs), stages=True)).result
+        found = find(protocol, total, repeats=Repeats(float(epochs), float(epochs), stages=True))
         sums.append(found.frequencies / found.errors(population=False))
         change = protocol.change(tallies[0], tallies[1], changed=0)
         changes.append(change.value / change.stderr)
@@ -439,7 +440,7 @@ def test_identity() -> None:
     assert protocol != LGRR(["a", "b", "c"], first="1/3", forever=3)
     assert repr(protocol) == "LGRR(Categories(['a', 'b', 'c']), first='1/3', forever=2)"
     assert LGRR(5, 1).forever == 2, "twice the first level, unless somebody says otherwise"
-    twice = protocol.scaled(Fraction(2))
+    twice = scaled(protocol, Fraction(2))
     assert (twice.first, twice.forever) == (Fraction(2, 3), 4), "both levels, so that any factor will do"
     level = protocol.levels(5).any
     assert (pickle.loads(pickle.dumps(level)).ratio, level.words) == (level.ratio, f"{level.over}: at most {level:.4g}")
@@ -531,10 +532,10 @@ def test_a_number_is_rounded_without_bias_and_one_report_is_the_one_bit_mean(ste
             continue  # between two points alpha is not fine enough
         marks = [protocol._mark(number, alpha) for alpha in range(points)]
         assert Fraction(sum(marks), points) * 4 / steps == Fraction(number)
-        law = exhaust(lambda bits, x=number: protocol._one(x, bits)).law
+        law = exhaust(lambda bits, x=number: protocol.draw(x, bits)).law
         chance = sum(Fraction(int(channel.numerators[mark][1]), channel.denominator) for mark in marks) / points
         assert law[b"\1"] == chance
-    assert protocol.linking(10_000) <= 2
+    assert protocol.law().kept.linking(10_000) <= 2
 
 
 def test_small_changes_of_a_number_keep_its_state() -> None:
@@ -569,8 +570,8 @@ def test_a_mean_over_epochs_has_the_floor_of_its_states() -> None:
         states = hours.permanents(numbers, bits)
         total = sum(hours.tally(hours.reports(states, bits)) for _ in range(20))
         means.append(hours.estimate(total).value)
-    kept = hours.kept_noise
-    expected = hours.noise(500) ** 2 * (kept + (1 - kept) / 20)
+    kept = hours.law().kept.noise
+    expected = hours.worth(500).noise ** 2 * (kept + (1 - kept) / 20)
     assert 0.7 < np.var(means) / expected < 1.3
     assert hours.floor(500) < np.sqrt(expected)
 
@@ -637,4 +638,4 @@ def test_more_people_average_out_what_shares_a_cell() -> None:
         scores.append((found.frequencies - truth) / found.errors(population=False))
     assert 0.75 < np.mean(np.square(scores)) < 1.25
     assert np.abs(np.mean(scores, axis=0)).max() < 5 / np.sqrt(30), "and no answer is off to one side"
-    assert protocol.noise(10**8) < 0.001, "with many people nothing is left"
+    assert protocol.worth(10**8).noise < 0.001, "with many people nothing is left"

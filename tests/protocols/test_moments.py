@@ -16,6 +16,7 @@ from deniable.domains import Integers, Interval
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.protocols import GRR, Moments, OneBitMean, Tally, Window, load
 from deniable.randomness import Simulation, exhaust
+from tests.documents import rows_of
 
 HOURS = Interval(0, 24, unit="hours")
 WHOLE, POSITIVE = Interval(-1, 1), Interval(0, 1)
@@ -31,8 +32,8 @@ def small(domain: Any) -> Moments:
 def outcomes(protocol: Any, number: float, people: int) -> Iterator[tuple[Fraction, np.ndarray[Any, Any]]]:
     """All tallies of so many people with one number, with their probabilities."""
     law = exhaust(lambda bits: protocol.report(number, bits)).law
-    chances = [law.get(bytes([y]), Fraction(0)) for y in range(protocol.report_forms)]
-    for counts in product(range(people + 1), repeat=protocol.report_forms):
+    chances = [law.get(bytes([y]), Fraction(0)) for y in range(protocol.law().forms)]
+    for counts in product(range(people + 1), repeat=protocol.law().forms):
         if sum(counts) == people:
             ways = math.factorial(people) // math.prod(math.factorial(c) for c in counts)
             chance = Fraction(ways)
@@ -100,27 +101,27 @@ def test_reports_keep_epsilon_whatever_the_numbers() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1, 3])
 def test_intervals_cover_variance_and_correlation(epsilon: int) -> None:
-    """600 runs at 95 %: fewer than 92 % would come 6 times in 10,000; of a fifth shorter intervals, 88 % hold."""
+    """250 runs at 95 %: fewer than 223 would come once in 10,000 times; of a third shorter intervals, 81 % hold."""
     random = np.random.default_rng(3)
     both = Moments({"a": Interval(0, 10), "b": Interval(-5, 5)}, epsilon)
-    covered = np.zeros(both.tests)
+    covered = np.zeros(both.worth().tests)
     n = 20_000
-    for run in range(600):
+    for run in range(250):
         a = random.uniform(0, 10, n)
         b = np.clip(0.4 * (a - 5) + random.normal(0, 1.2, n), -5, 5)
         found = both.estimate(both.tally(both.privatize({"a": a, "b": b}, Simulation(run)))).table()
         if run == 0:
             big = random.uniform(0, 10, 10**6)
-            truth = both.truth({"a": big, "b": np.clip(0.4 * (big - 5) + random.normal(0, 1.2, 10**6), -5, 5)})
+            truth = both.worth().truth({"a": big, "b": np.clip(0.4 * (big - 5) + random.normal(0, 1.2, 10**6), -5, 5)})
         covered += (found.low <= truth) & (truth <= found.high)
-    assert (covered >= 552).all(), covered
+    assert (covered >= 223).all(), covered
 
 
 def test_few_people_and_what_cannot_be_told() -> None:
     protocol = small(HOURS)
     nothing = protocol.estimate(protocol.empty())
     assert nothing.n == 0
-    assert [row["value"] for row in nothing.to_dict()["rows"]] == [None] * 3
+    assert [row["value"] for row in rows_of(nothing.to_dict())] == [None] * 3
     one = protocol.estimate(protocol.tally(protocol.privatize([3.0], Simulation(1))))
     assert math.isnan(one["variance"].value)
     assert any("too few" in note for note in one.notes)

@@ -13,6 +13,7 @@ import deniable as dn
 from deniable.channels.adjacency import related_factor
 from deniable.domains import Integers, Interval
 from deniable.protocols import MeanTable, Moments, OneBitMean, Protocol, Ranges, Window
+from tests.documents import rows_of
 
 UNIT = Interval(-1, 1)
 KINDS: dict[str, Callable[[Any], Protocol]] = {
@@ -33,7 +34,7 @@ KINDS: dict[str, Callable[[Any], Protocol]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_whole_reports_keep_epsilon(kind: str, epsilon: str) -> None:
     protocol = KINDS[kind](epsilon)
-    found = related_factor(protocol.channel(), protocol.related(), protocol.guarantee.delta)
+    found = related_factor(protocol.channel(), protocol.law().related(), protocol.guarantee.delta)
     assert found == protocol.ratio
     assert protocol.realized_epsilon <= float(protocol.epsilon)
     stronger = KINDS[kind](str(float(protocol.epsilon) / 1.01))
@@ -47,7 +48,7 @@ def test_edges(kind: str) -> None:
     nobody = protocol.estimate(protocol.empty())
     assert nobody.n == 0
     assert np.isnan(nobody.table().value).all()
-    assert nobody.to_dict()["rows"][0]["value"] is None
+    assert rows_of(nobody.to_dict())[0]["value"] is None
     one = protocol.estimate(protocol.tally(protocol.privatize([high], bits)))
     assert one.n == 1
     assert str(one)
@@ -55,7 +56,7 @@ def test_edges(kind: str) -> None:
         given = np.full(4000, end).astype(int) if isinstance(protocol.domain, Integers) else np.full(4000, end)
         found = protocol.estimate(protocol.tally(protocol.privatize(given, bits)))
         rows = found.table(0.999999)
-        truth = protocol.truth(given)
+        truth = protocol.worth().truth(given)
         inside = (rows.low - 1e-9 <= truth) & (truth <= rows.high + 1e-9)
         assert inside.all(), [name for name, held in zip(rows.names, inside, strict=True) if not held]
     for wrong in (math.nan, None, "s3cret", [1.0]):

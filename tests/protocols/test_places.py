@@ -12,7 +12,7 @@ from deniable import exact
 from deniable.domains import Grid, Integers, Records, load_domain
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.planning import plan
-from deniable.protocols import Places, Rectangles, load
+from deniable.protocols import PlanarLaplace, Rectangles, load
 from deniable.protocols.places import planar_weights
 from deniable.randomness import Simulation
 from deniable.surveys import Survey
@@ -63,31 +63,31 @@ def test_weights_are_those_of_the_formula() -> None:
 
 
 def test_the_stated_level_is_that_of_cells_side_by_side() -> None:
-    town = Places(TOWN, 1)
+    town = PlanarLaplace(TOWN, 1)
     assert town.guarantee.relation == "metric"
     assert town.guarantee.over.startswith("two places one cell side (500 m) apart, and so much more")
     assert 0.9999 < town.realized_epsilon < 1
     assert 4.4 < town.radius(0.95) < 5.1  # on a plane without cells 4.74
-    assert Places(TOWN, "1/100", reach=2).radius(0.95) == math.inf
+    assert PlanarLaplace(TOWN, "1/100", reach=2).radius(0.95) == math.inf
 
 
 def test_a_channel_tells_its_level_per_distance() -> None:
-    small = Places(Grid(4, 3), "1/2", reach=2)
+    small = PlanarLaplace(Grid(4, 3), "1/2", reach=2)
     channel = small.channel()
-    assert channel.satisfies(small.epsilon, small.distance)
-    assert not channel.satisfies(small.epsilon * Fraction(99, 100), small.distance)
+    assert channel.satisfies(small.epsilon, small.law().distance)
+    assert not channel.satisfies(small.epsilon * Fraction(99, 100), small.law().distance)
     assert channel.epsilon > small.epsilon, "between cells far apart more is told"
 
 
 @pytest.mark.parametrize("shape", [(5, 4), (4, 7), (2, 2)])
 def test_sectors_are_the_channel(shape: tuple[int, int]) -> None:
-    protocol = Places(Grid(*shape), "2/3", reach=2)
-    rows, law = np.asarray(protocol.channel().rows), protocol.law
+    protocol = PlanarLaplace(Grid(*shape), "2/3", reach=2)
+    rows, law = np.asarray(protocol.channel().rows), protocol.linear
     some = np.random.default_rng(3).dirichlet(np.ones(rows.shape[0]), size=2)
     assert np.allclose(law.mix(some[0]), some[0] @ rows, rtol=1e-12)
     assert np.allclose(law.expected(some[0]), rows @ some[0], rtol=1e-12)
     assert np.allclose(law.weights(some) @ rows.T, some, atol=1e-9)
-    assert protocol.attack == pytest.approx(rows.max(axis=0).mean() * rows.shape[1] / rows.shape[0])
+    assert protocol.worth().guess == pytest.approx(rows.max(axis=0).mean() * rows.shape[1] / rows.shape[0])
     assert np.allclose(protocol._extremes[0], rows.min(axis=0), rtol=1e-12)
 
 
@@ -101,7 +101,7 @@ def people(n: int, seed: int) -> dict[str, np.ndarray]:
 
 def test_intervals_cover_the_truth() -> None:
     """5 collections with 5 rectangles each: 95 % intervals miss 8 or more of 25 with probability below 1e-4."""
-    protocol, given = Places(TOWN, 1), people(20_000, 1)
+    protocol, given = PlanarLaplace(TOWN, 1), people(20_000, 1)
     asked = [((1, 6), (1, 8)), ((3, 5), (4, 6)), ((1, 12), (9, 16)), ((9, 9), (13, 13)), ((7, 12), (1, 4))]
     missed = 0
     for seed in range(5):
@@ -115,7 +115,7 @@ def test_intervals_cover_the_truth() -> None:
 
 
 def test_a_fit_finds_the_towns() -> None:
-    protocol, given = Places(TOWN, 1), people(50_000, 2)
+    protocol, given = PlanarLaplace(TOWN, 1), people(50_000, 2)
     found = protocol.estimate(protocol.tally(protocol.privatize(given, Simulation(9))))
     assert found.kind == "rectangles"
     assert "north" in found.headline
@@ -130,21 +130,21 @@ def test_a_fit_finds_the_towns() -> None:
 
 
 def test_no_reports_say_nothing() -> None:
-    found = Places(TOWN, 1).estimate(Places(TOWN, 1).empty())
+    found = PlanarLaplace(TOWN, 1).estimate(PlanarLaplace(TOWN, 1).empty())
     assert found.n == 0
     assert found.rectangle((1, 2), (1, 2)).interval() == (0.0, 1.0)
 
 
 def test_batches_and_single_reports_have_one_law_on_wide_grids() -> None:
     """Chi-square of 20,000 moves by both ways in 9 blocks of 30 x 20 cells: a false alarm in 1 of 10,000."""
-    protocol = Places(Grid(30, 20), "1/3")
+    protocol = PlanarLaplace(Grid(30, 20), "1/3")
     place = {"north": 10, "east": 3}
     batch = protocol.privatize([place] * 20_000, Simulation(4)).array
     bits = Simulation(5)
     single = np.array([list(protocol.report(place, bits)) for _ in range(4000)], dtype=np.uint8)
-    expected = protocol.law.mix(np.eye(600)[9 * 30 + 2])
+    expected = protocol.linear.mix(np.eye(600)[9 * 30 + 2])
     for reports, n in ((batch, 20_000), (single, 4000)):
-        seen = protocol._count(reports).reshape(2, 10, 3, 10).sum(axis=(1, 3)).reshape(-1)
+        seen = protocol.count(reports).reshape(2, 10, 3, 10).sum(axis=(1, 3)).reshape(-1)
         law = expected.reshape(2, 10, 3, 10).sum(axis=(1, 3)).reshape(-1)
         assert ((seen - n * law) ** 2 / (n * law)).sum() < 25.7
 
@@ -160,20 +160,20 @@ def test_what_is_no_place_is_refused() -> None:
         Grid(3, 3, cell="wide")
     for wrong in ({"north": 0, "east": 1}, {"north": 13, "east": 1}, {"north": 1}, {"x": 1, "y": 2}, (1, 2), None):
         with pytest.raises(DomainError):
-            Places(TOWN, 1).privatize(wrong)
+            PlanarLaplace(TOWN, 1).privatize(wrong)
     with pytest.raises(DomainError, match=r"dn\.Grid"):
-        Places(Records({"x": Integers(1, 3), "y": Integers(1, 3)}), 1)
+        PlanarLaplace(Records({"x": Integers(1, 3), "y": Integers(1, 3)}), 1)
     with pytest.raises(ChannelError, match="one cell side"):
-        Places(TOWN, 25)
+        PlanarLaplace(TOWN, 25)
     for reach in (-1, 25, True, 1.5):
         with pytest.raises(NumberError):
-            Places(TOWN, 1, reach=reach)
+            PlanarLaplace(TOWN, 1, reach=reach)
     with pytest.raises(SpecError):
         load_domain({"kind": "grid", "columns": 3, "rows": 3})
 
 
 def test_a_spec_gives_the_protocol_again() -> None:
-    for protocol in (Places(TOWN, 1), Places(Grid(64, 64), "1/10"), Places(Grid(2, 2), 24)):
+    for protocol in (PlanarLaplace(TOWN, 1), PlanarLaplace(Grid(64, 64), "1/10"), PlanarLaplace(Grid(2, 2), 24)):
         assert load(protocol.spec()) == protocol
         assert protocol.reach * protocol.epsilon <= 24
 
@@ -183,7 +183,7 @@ def test_a_draft_asks_for_places_with_both_promises() -> None:
     places = {"columns": 16, "rows": 12, "cell": "500 m"}
     entry = {"id": "home", "text": "Where do you live?", "answers": {"places": places}}
     near = Survey.from_draft({"name": "homes", "epsilon": "1", "people": 20000, "questions": [entry]})
-    assert near.questions[0].protocol == Places(TOWN, 1)
+    assert near.questions[0].protocol == PlanarLaplace(TOWN, 1)
     entry = entry | {"answers": {"places": places, "read": "rectangles"}}
     anywhere = Survey.from_draft({"name": "homes", "epsilon": "1", "people": 20000, "questions": [entry]})
     protocol = anywhere.questions[0].protocol
@@ -201,7 +201,7 @@ def test_a_draft_asks_for_places_with_both_promises() -> None:
 
 def test_a_plan_says_how_far_reports_lie() -> None:
     found = plan(TOWN, epsilon=1, n=20_000)
-    assert [option.name for option in found.table] == ["Places"]
+    assert [option.name for option in found.table] == ["PlanarLaplace"]
     assert "95 % of the reports lie within 5 cells of 500 m of the place" in found.reason
     assert found.within < plan(TOWN, epsilon="1/2", n=20_000).within
     assert plan(TOWN, epsilon=1, n=20_000, read="rectangles").best.name == "Rectangles"

@@ -28,17 +28,17 @@ def test_the_bounds_hold_and_are_not_idle(m: int, q: float) -> None:
 def test_honest_reports_pass_and_full_ones_do_not(protocol: Any) -> None:
     answers: Any = np.arange(2000) % 300 if protocol.name in ("SUE", "OUE") else ["x"] * 2000
     honest = protocol.privatize(answers, bits=Simulation(1))
-    assert protocol.plausible(honest).all()
+    assert protocol.law().plausible(honest).all()
     array = np.array(honest)
     width = len(array[0])
     full, empty = array[:1].copy(), array[:1].copy()
     # The first byte of a sketch names its cohort.
     full[0, 1 if protocol.name in ("CMS", "RAPPOR") else 0 : width - 1] = 255
     empty[0, 1 if protocol.name in ("CMS", "RAPPOR") else 0 :] = 0
-    assert not protocol.plausible(full).any()
-    assert not protocol.plausible(empty).any()
+    assert not protocol.law().plausible(full).any()
+    assert not protocol.law().plausible(empty).any()
     assert protocol.valid(full).all()  # so it is the number of ones that gave them away
 
 
 def test_other_protocols_take_what_is_valid() -> None:
-    assert GRR(3, 1).plausible(np.array([[0], [2], [3]], dtype=np.uint8)).tolist() == [True, True, False]
+    assert GRR(3, 1).law().plausible(np.array([[0], [2], [3]], dtype=np.uint8)).tolist() == [True, True, False]

@@ -15,9 +15,11 @@ from deniable.errors import DomainError, NumberError, SpecError
 from deniable.exact import exp_at_least
 from deniable.protocols import OneBitMean, Queries, Tally, load, queries
 from deniable.protocols.query_forms import logistic
+from deniable.protocols.traits import scaled
 from deniable.randomness import Simulation
 from deniable.results import Regression, regression
 from deniable.results.regression import TOO_FEW, Batch, Entry, discriminant, solved
+from tests.documents import rows_of
 
 PEOPLE = Records(
     {
@@ -92,7 +94,7 @@ def test_no_query_tells_more_about_a_whole_record_than_epsilon() -> None:
         channel = protocol.channel()
         assert exp_at_least(protocol.epsilon, channel.ratio)
         assert channel.ratio > 1
-        assert not exp_at_least(protocol.epsilon * Fraction(9, 10), protocol.scaled(Fraction(3, 2)).channel().ratio)
+        assert not exp_at_least(protocol.epsilon * Fraction(9, 10), scaled(protocol, Fraction(3, 2)).channel().ratio)
 
 
 def test_means_of_queries_are_those_of_the_people() -> None:
@@ -100,7 +102,7 @@ def test_means_of_queries_are_those_of_the_people() -> None:
     made = Queries(PEOPLE, 3, queries={"both": {"times": [("smoke", "yes"), "hours"]}, "age": {"times": ["age"]}})
     table = of(made, crowd(20_000, 1))
     found = made.estimate(made.tally(made.privatize(table, Simulation(1))))
-    truth = made.truth(table)
+    truth = made.worth().truth(table)
     for part, true in zip(found.by_name.values(), truth, strict=True):
         assert abs(part.value - true) < 6 * part.stderr < 0.3
     assert [row["label"] for row in found.rows()] == ["both", "age"]
@@ -148,7 +150,7 @@ def test_one_batch_without_noise_is_least_squares() -> None:
     table["hours"] = np.clip(table["hours"], 0, 80)
     design = np.column_stack([np.ones(5_000), table["age"], table["smoke"] == "yes", table["edu"]])
     exactly = np.linalg.lstsq(design, table["hours"], rcond=None)[0]
-    assert np.allclose(made.truth(of(made, table)), exactly, rtol=1e-6)
+    assert np.allclose(made.worth().truth(of(made, table)), exactly, rtol=1e-6)
 
 
 def test_the_next_coefficients_are_fractions_of_the_counts_alone() -> None:
@@ -220,7 +222,7 @@ def test_too_few_reports_say_so_and_none_are_no_error() -> None:
         assert not found.is_known
         assert (found.interval()[:, 0] < -50).all()
         assert found.rows()[0]["label"] == "intercept"
-        assert found.to_dict()["rows"][0]["value"] is None
+        assert rows_of(found.to_dict())[0]["value"] is None
     assert TOO_FEW in found.notes
     assert found.measured() is None
 
@@ -303,7 +305,7 @@ def strong(n: int, seed: int) -> dict[str, Any]:
     return {"age": age, "smoke": yes[smoke.astype(int)], "edu": edu, "ill": yes[ill.astype(int)]}
 
 
-def held(link: str, table: dict[str, Any], rounds: int, campaigns: int = 300) -> float:
+def held(link: str, table: dict[str, Any], rounds: int, campaigns: int = 150) -> float:
     """How often the 95 % intervals of such campaigns hold the coefficients of the population."""
     made = asked(link, 4, 60_000)
     people, random = Crowd.of(made, of(made, table)), np.random.default_rng(rounds)
@@ -322,12 +324,11 @@ def held(link: str, table: dict[str, Any], rounds: int, campaigns: int = 300) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rounds", [1, 2, 3, 5])
-@pytest.mark.parametrize("of_people", ["linear", "logistic", "strong"])
+@pytest.mark.parametrize(("of_people", "rounds"), [("linear", 1), ("linear", 3), ("logistic", 2), ("strong", 5)])
 def test_intervals_hold_whatever_the_number_of_rounds(of_people: str, rounds: int) -> None:
-    """95 % intervals of 4 coefficients in 300 campaigns: at least 93 percent hold (by chance less, 1 in 100)."""
+    """95 % intervals of 4 coefficients in 150 campaigns: at least 92 percent hold (by chance less, 1 in 100)."""
     table = strong(1_500, 1) if of_people == "strong" else crowd(1_500, 1)
-    assert held("linear" if of_people == "linear" else "logistic", table, rounds) >= 0.93
+    assert held("linear" if of_people == "linear" else "logistic", table, rounds) >= 0.92
 
 
 @pytest.mark.slow

@@ -18,19 +18,21 @@ from deniable.protocols import load
 from deniable.protocols.numeric.density import prior_of, shares_of
 from deniable.protocols.ranges.cells import FORGED_AMONG
 from deniable.protocols.ranges.fit import Seen, _fit, fitted
-from deniable.protocols.ranges.tree import Law, Level, Tree
+from deniable.protocols.ranges.tree import Level, SupportLaw, Tree
+from deniable.protocols.traits import scaled
 from deniable.results.distribution import QUANTILES
+from tests.documents import rows_of
 
-INDEPENDENT, DRAWN = Law(0.24, 0.19, 0.0, 0.0, 0.4, 0.2), Law(0.24, 0.19, -0.01, -0.02, 0.4, 0.2)
+INDEPENDENT, DRAWN = SupportLaw(0.24, 0.19, 0.0, 0.0, 0.4, 0.2), SupportLaw(0.24, 0.19, -0.01, -0.02, 0.4, 0.2)
 
 
-def small_tree(law: Law, people: tuple[int, ...] = (100, 200, 300)) -> Tree:
+def small_tree(law: SupportLaw, people: tuple[int, ...] = (100, 200, 300)) -> Tree:
     random, sizes = np.random.default_rng(0), (2, 6, 12)
     levels = [Level(many, random.normal(0, 1, size), law) for many, size in zip(people, sizes, strict=True)]
     return Tree((2, 3, 2), tuple(levels), np.random.default_rng(1).dirichlet(np.ones(12)))
 
 
-def one_report(law: Law, shares: np.ndarray) -> np.ndarray:
+def one_report(law: SupportLaw, shares: np.ndarray) -> np.ndarray:
     """The covariance of what one report of a level adds, over all answers."""
     found = np.diag(shares) - np.outer(shares, shares)
     for answer, share in enumerate(shares):
@@ -73,7 +75,7 @@ def test_two_passes_are_least_squares() -> None:
 
 
 @pytest.mark.parametrize("law", [INDEPENDENT, DRAWN], ids=["independent", "drawn"])
-def test_the_variance_of_every_range_is_exact(law: Law) -> None:
+def test_the_variance_of_every_range_is_exact(law: SupportLaw) -> None:
     """Of all 78 ranges of 12 cells, against covariance matrices written out in full; also of any other function."""
     tree = small_tree(law)
     weights, shares = weights_of(tree), tree.at
@@ -151,7 +153,7 @@ def test_the_error_of_256_cells_is_the_known_one(fanout: int, known: float) -> N
     ends = np.sort(np.random.default_rng(1).integers(0, 256, size=(500, 2)), axis=1) + np.array([0, 1])
     rows = (np.arange(256) >= ends[:, :1]) & (np.arange(256) < ends[:, 1:])
     free = np.einsum("ri,ij,rj->r", rows, spread, rows, optimize=True)
-    law = Law(1.0, 1.0, 0.0, 0.0, 1e-4, 0.5)  # so much noise that sampling does not count
+    law = SupportLaw(1.0, 1.0, 0.0, 0.0, 1e-4, 0.5)  # so much noise that sampling does not count
     each = tuple(Level(n // levels, np.full(fanout ** (i + 1), fanout ** -(i + 1.0)), law) for i in range(levels))
     found = Tree((fanout,) * levels, each).ranges(ends[:, 0], ends[:, 1])
     given = free - (rows @ spread.sum(axis=1)) ** 2 / spread.sum()
@@ -255,8 +257,8 @@ def test_the_fan_out_is_chosen_by_the_error() -> None:
     """None of the trees of one fan-out is better by more than what counts as equal."""
     chosen = Ranges(Integers(0, 1023), 1)
     assert chosen.fanouts == (4, 4, 4, 4, 4)
-    others = [Ranges(Integers(0, 1023), 1, fanout=fanout).error(100_000) for fanout in (2, 8, 32, 1024)]
-    assert chosen.error(100_000) < 1.02 * min(others)
+    others = [Ranges(Integers(0, 1023), 1, fanout=fanout).worth(100_000).error for fanout in (2, 8, 32, 1024)]
+    assert chosen.worth(100_000).error < 1.02 * min(others)
     assert Ranges(Integers(0, 1), 1).fanouts == (2,)
 
 
@@ -269,7 +271,7 @@ def test_before_the_first_report_and_after_it() -> None:
     assert math.isnan(nothing.range(2, 5))
     assert nothing.range(2, 5).interval() == (0, 1)
     assert nothing.median.interval() == (0, 9)
-    assert all(row["value"] is None for row in nothing.to_dict()["rows"])
+    assert all(row["value"] is None for row in rows_of(nothing.to_dict()))
     one = made.estimate(made.tally(made.privatize([3], Simulation(1))))
     assert one.range(2, 5).interval() == (0, 1)
     assert one.range(0, 9) == pytest.approx(1)
@@ -314,7 +316,7 @@ def test_ranges_of_whole_numbers_and_of_an_interval() -> None:
     assert found.range(40, 50).stderr < 0.05
     within = share.interval(population=False)
     assert within[1] - within[0] < share.interval()[1] - share.interval()[0]
-    true = ages.truth(people)
+    true = ages.worth().truth(people)
     rows = found.table(0.999)
     assert true.size == len(rows)
     assert ((rows.low <= true) & (true <= rows.high)).all()
@@ -360,7 +362,7 @@ def test_a_spec_says_the_whole_law() -> None:
     ):
         with pytest.raises((SpecError, NumberError)):
             load({**spec, **change})
-    weak = [{"weight": 1, "protocol": group.protocol.scaled(Fraction(1, 2)).spec()} for group in made.groups]
+    weak = [{"weight": 1, "protocol": scaled(group.protocol, Fraction(1, 2)).spec()} for group in made.groups]
     with pytest.raises(SpecError):
         load({**spec, "groups": weak})
 
@@ -424,10 +426,10 @@ def test_intervals_hold_in_a_few_collections() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("shape", "epsilon"), [("normal", "2"), ("spiky", "0.5"), ("bimodal", "2")])
 def test_intervals_hold(shape: str, epsilon: str) -> None:
-    """300 collections: 95 % intervals cover at least 91 %, below which a right 95 % falls with probability 0.001."""
-    found = covered(shape, epsilon, 300, 20_000, 256)
+    """60 collections: 95 % intervals cover at least 85 %, below which a right 95 % falls with probability 0.0009."""
+    found = covered(shape, epsilon, 60, 20_000, 256)
     print(shape, epsilon, found)
-    assert found.min() >= 0.91
+    assert found.min() >= 0.85
 
 
 @pytest.mark.parametrize(
@@ -444,7 +446,7 @@ def test_leverage_is_that_of_the_worst_report_of_the_worst_range(fanouts, epsilo
     """By brute force: every report of every level is read out, for every range."""
     cells = min(16, math.prod(fanouts))
     protocol = Ranges(Integers(0, cells - 1), epsilon, fanout=fanouts)
-    assert (protocol.leverage, protocol.poisoning) == pytest.approx(worst_of(protocol), rel=1e-9)
+    assert (protocol.worth().leverage, protocol.worth().moved) == pytest.approx(worst_of(protocol), rel=1e-9)
 
 
 def test_leverage_counts_reports_of_hashes_that_support_anything():
@@ -453,7 +455,7 @@ def test_leverage_counts_reports_of_hashes_that_support_anything():
     protocol = Ranges.__new__(Ranges)
     protocol._set(levels, domain=Integers(0, 15), epsilon=Fraction(1), fanouts=(4, 4), cells=16)
     found = worst_of(protocol)
-    assert (protocol.leverage, protocol.poisoning) == pytest.approx(found, rel=1e-9)
+    assert (protocol.worth().leverage, protocol.worth().moved) == pytest.approx(found, rel=1e-9)
     even = protocol._even(FORGED_AMONG)
     free = replace(even, levels=tuple(level._replace(law=level.law._replace(hash_bits=None)) for level in even.levels))
     any_nodes = FORGED_AMONG * free.ranges(*np.triu_indices(17, 1), forged=True).down.max()
@@ -461,7 +463,7 @@ def test_leverage_counts_reports_of_hashes_that_support_anything():
 
 
 @cache
-def sets_of(law: Law, nodes: int) -> np.ndarray:
+def sets_of(law: SupportLaw, nodes: int) -> np.ndarray:
     """All sets of nodes that a report can support, one row each."""
     if law.kept is not None:
         rows = [np.isin(np.arange(nodes), chosen) for chosen in combinations(range(nodes), law.kept)]
@@ -473,7 +475,7 @@ def sets_of(law: Law, nodes: int) -> np.ndarray:
     return np.unique([own == value for own in hashes for value in range(1 << law.hash_bits)], axis=0).astype(float)
 
 
-def forged_tree(fanouts: tuple[int, ...], law: Law, used: int) -> tuple[Tree, list[np.ndarray]]:
+def forged_tree(fanouts: tuple[int, ...], law: SupportLaw, used: int) -> tuple[Tree, list[np.ndarray]]:
     """A tree with levels of different worth, and how far each report of each level moves each range of the first cells:
     by brute force, from what each node adds to each cell."""
     sizes = [math.prod(fanouts[: place + 1]) for place in range(len(fanouts))]
@@ -541,7 +543,7 @@ def test_how_far_one_report_moves_each_range_is_exact(law, monkeypatch):
             bound = [level._replace(law=level.law._replace(hash_bits=None)) for level in tree.levels]
             any_nodes = replace(tree, levels=tuple(bound)).ranges(*ends, forged=True)
             with monkeypatch.context() as patch:
-                patch.setattr(Law.moved, "__defaults__", (None, 0))
+                patch.setattr(SupportLaw.moved, "__defaults__", (None, 0))
                 limit = tree.ranges(*ends, forged=True)
             assert (found.down <= limit.down * (1 + 1e-9)).all()
             assert (limit.down <= any_nodes.down * (1 + 1e-9)).all()

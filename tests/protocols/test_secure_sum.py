@@ -103,7 +103,7 @@ def test_single_reports_and_batches_have_the_law_of_the_table(read: str) -> None
     total, zero = sum(weights), sum(weight * weight for weight in weights)
     chance = float(Fraction(zero, total**2)) ** asked.cells
     silent = asked.vector(1)
-    law = exhaust(lambda bits: asked._one(1, bits)).law
+    law = exhaust(lambda bits: asked.draw(1, bits)).law
     assert float(law[silent.astype("<i8").tobytes()]) == pytest.approx(chance, rel=1e-12)
     many = asked.privatize([1] * 20_000, Simulation(5)).array.view("<i8")
     found = (many == silent).all(axis=1).mean()

@@ -65,8 +65,8 @@ def test_the_level_of_whole_sets_is_the_one_asked_for(make: Any, epsilon: Any) -
 def test_a_set_above_the_limit_is_a_mixture_of_smaller_ones(kind: type[SetProtocol]) -> None:
     protocol = next(iter(kind.examples()))
     size, most = protocol.domain.items.size, protocol.domain.at_most
-    whole = exhaust(lambda bits: protocol._one(tuple(range(size)), bits)).law
-    parts = [exhaust(lambda bits, x=x: protocol._one(x, bits)).law for x in combinations(range(size), most)]  # type: ignore[misc]
+    whole = exhaust(lambda bits: protocol.draw(tuple(range(size)), bits)).law
+    parts = [exhaust(lambda bits, x=x: protocol.draw(x, bits)).law for x in combinations(range(size), most)]  # type: ignore[misc]
     for report, weight in whole.items():
         assert weight == sum(law.get(report, Fraction(0)) for law in parts) / len(parts)
 
@@ -156,8 +156,8 @@ def test_items_sizes_and_pairs_are_within_their_errors(d: int, name: str) -> Non
     protocol = ItemSets(domain, 3, largest=2, weights=[1, 1])
     assert protocol.groups[0].protocol.name == name
     people = shopping(30_000, min(d, 60), 1)
-    found = protocol.estimate(protocol.tally(protocol._many(people, Simulation(5))))
-    truth = protocol.truth([people[i] for i in range(len(people))])
+    found = protocol.estimate(protocol.tally(protocol.draw_many(people, Simulation(5))))
+    truth = protocol.worth().truth([people[i] for i in range(len(people))])
     assert np.abs((found.frequencies - truth) / found.errors(population=False)).max() < 5
     assert found.n == 30_000
     assert found.sizes is not None
@@ -182,7 +182,7 @@ def test_what_common_items_and_dummies_add_to_a_cell_is_taken_off() -> None:
     """Nobody has items 1 to 99, all have item 0: without the correction its collisions would be in every estimate."""
     protocol = CollisionSets(dn.Sets(100, 4), 4, cohorts=16)
     column = SetColumn.of([(0,)] * 200_000)
-    tally = protocol.tally(protocol._many(column, Simulation(1)))
+    tally = protocol.tally(protocol.draw_many(column, Simulation(1)))
     found = protocol.estimate(tally)
     z = (found.frequencies[1:]) / found.errors(population=False)[1:]
     assert np.abs(z).max() < 5
@@ -254,15 +254,15 @@ def test_shares_and_means_of_keys_are_within_their_errors() -> None:
     ]
     protocol = KeyValue(keys, dn.Interval(1, 5, unit="stars"), 2, at_most=8)
     found = protocol.estimate(protocol.tally(protocol.privatize(answers, Simulation(2))))
-    truth = protocol.truth(answers)
+    truth = protocol.worth().truth(answers)
     assert np.abs((found["share"].frequencies - truth[:keys]) / found["share"].stderr).max() < 5
     ends = found["mean"].interval(0.9999)
     assert ((ends[:, 0] <= truth[keys:]) & (truth[keys:] <= ends[:, 1])).all()
     assert found["mean"].unit == "stars"
     expected = [4 * protocol.mean_error(n, share) for share in truth[:5]]
     assert found["mean"].stderr[:5] == pytest.approx(expected, rel=0.15)
-    usual, some = protocol.parts(n)["mean"][0], 8 / keys  # what a draft tells is of a key of the average share
-    assert usual.error(n) == pytest.approx(4 * protocol.mean_error(n, some))
+    usual, some = protocol.worth(n).parts["mean"][0], 8 / keys  # what a draft tells is of a key of the average share
+    assert usual.worth(n).error == pytest.approx(4 * protocol.mean_error(n, some))
     # People have several keys: consistent shares lie between 0 and 1, and need not add up to one.
     consistent = found.consistent()["share"].frequencies
     assert consistent == pytest.approx(np.clip(found["share"].frequencies, 0, 1))
@@ -274,7 +274,7 @@ def test_shares_and_means_of_keys_are_within_their_errors() -> None:
 def test_shares_and_means_of_keys_are_never_worse_than_with_pckv_grr_variances() -> None:
     for keys, most in ((2, 1), (10, 3), (100, 2), (100, 8), (100, 16), (3000, 4), (20_000, 8)):
         for epsilon in ("0.1", "1", "2", "4", "8"):
-            law = KeyValue(keys, dn.Interval(0, 1), epsilon, at_most=most).law
+            law = KeyValue(keys, dn.Interval(0, 1), epsilon, at_most=most).inner
             for share in (0.0, most / keys, 1.0):
                 rival = pckv_grr_variances(keys, most, float(epsilon), share)
                 assert all(x <= y for x, y in zip(_key_variances(law, share), rival, strict=True))
@@ -293,7 +293,7 @@ def test_sets_are_read_from_every_form_of_table(tmp_path: Path) -> None:
         "name": "apps",
         "epsilon": "2",
         "questions": [
-            {"id": "apps", "text": "Which?", "answers": {"several": ["mail", "maps", 3], "at_most": 2}},
+            {"id": "apps", "text": "Which?", "answers": {"multiple": ["mail", "maps", 3], "at_most": 2}},
             {"id": "stars", "text": "How good?", "answers": {"keys": ["a", "b"], "low": 1, "high": 5, "at_most": 2}},
         ],
         "people": 1000,
@@ -331,7 +331,7 @@ def test_domains_of_sets_refuse_what_they_cannot_hold() -> None:
     with pytest.raises(NumberError):
         ItemSets(dn.Sets(9, 2), 1, largest=3)
     with pytest.raises(SpecError):
-        dn.Survey.from_draft({"name": "x", "questions": [{"id": "q", "text": "t", "answers": {"several": ["a"]}}]})
+        dn.Survey.from_draft({"name": "x", "questions": [{"id": "q", "text": "t", "answers": {"multiple": ["a"]}}]})
 
 
 def test_a_plan_and_a_simulation_know_sets() -> None:

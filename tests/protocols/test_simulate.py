@@ -43,7 +43,7 @@ def law_of_tally(protocol, truth):
     """The exact joint law of the tally of a few people, from the enumerated channel."""
     channel = protocol.channel()
     forms = [np.frombuffer(bytes.fromhex(form), dtype=np.uint8).reshape(1, -1) for form in channel.outputs]
-    tallies = [tuple(protocol._count(form).tolist()) for form in forms]
+    tallies = [tuple(protocol.count(form).tolist()) for form in forms]
     law = {(0,) * protocol.tally_size: Fraction(1)}
     for answer in np.repeat(np.arange(truth.size), truth):
         row = [Fraction(int(weight), channel.denominator) for weight in channel.numerators[answer]]
@@ -164,8 +164,8 @@ def test_a_crowd_of_numbers(protocol):
     found = study.figures()[:, 0]
     # 2,000 runs: five standard errors of their mean, and 16 % of their variance: false alarms below 1e-6.
     assert abs(found.mean() - study.truth[0]) < 5 * found.std() / 2000**0.5
-    assert found.var() <= 1.16 * protocol.noise(500) ** 2
-    assert found.var() >= 0.5 * protocol.noise(500) ** 2
+    assert found.var() <= 1.16 * protocol.worth(500).noise ** 2
+    assert found.var() >= 0.5 * protocol.worth(500).noise ** 2
     few = [protocol.simulate(people, runs=20, seed=3).tallies for _ in range(2)]
     np.testing.assert_array_equal(*few)
 

@@ -333,6 +333,20 @@ def test_privacy_noise_dominates_at_the_default_size() -> None:
     assert np.sqrt(np.sum((words / words.sum()) ** 2)) / 2048 == pytest.approx(1 / 19_000, rel=0.1)
 
 
+@pytest.mark.parametrize("kind", [CMS, HCMS])
+def test_what_stands_out_has_an_interval_above_zero(kind: Any) -> None:
+    """With few reports two standard errors alone would contradict the interval beside the sentence."""
+    protocol, contradicted = kind(Strings(8), 4), 0
+    for seed in range(40):
+        tally = protocol.tally(protocol.privatize(["a"] * 10 + ["b"] * 10, Simulation(seed)))
+        estimate = protocol.estimate(tally, candidates=["a", "b", "c"])
+        low = estimate.interval()[:, 0]
+        assert (low[estimate.enough] > 0).all()
+        two_errors = estimate.frequencies >= open_text.ENOUGH * estimate.errors(population=False)
+        contradicted += bool((two_errors & ~(low > 0)).any())
+    assert contradicted, "otherwise this test could not fail"
+
+
 def test_what_an_estimate_says() -> None:
     protocol = HCMS(Strings(1 << 10, 8), 4)
     people = ["rye"] * 3000 + ["sourdough"] * 1000 + ["something else"] * 1000

@@ -32,7 +32,7 @@ def test_each_stratum_and_all_together_and_whether_they_differ() -> None:
     found = protocol.estimate(protocol.tally(protocol.privatize(answers, dn.Simulation(1))))
     assert list(found.parts) == ["all", "de", "fr", "pl"]
     assert [part.n for part in found.parts.values()] == [9000, 5990, 2995, 15]
-    truth = protocol.truth(answers).reshape(4, 2)
+    truth = protocol.worth().truth(answers).reshape(4, 2)
     for (name, part), shares in zip(found.parts.items(), truth, strict=True):
         assert (np.abs(part.frequencies - shares) < 6 * part.stderr).all(), name
     assert found.differ().p_value < 1e-9
@@ -50,10 +50,10 @@ def test_each_stratum_and_all_together_and_whether_they_differ() -> None:
 def test_the_answer_keeps_its_epsilon_and_the_stratum_has_none(epsilon: str) -> None:
     protocol = Stratified({"version": 2}, OUE(3, epsilon))
     channel = protocol.channel()
-    assert related_factor(channel, protocol.related(), protocol.guarantee.delta) == protocol.ratio
+    assert related_factor(channel, protocol.law().related(), protocol.guarantee.delta) == protocol.ratio
     assert channel.epsilon == float("inf")
     assert protocol.guarantee.over == "any two answers with the same version, sent in clear"
-    assert protocol.clear == ("version",)
+    assert protocol.law().clear == ("version",)
 
 
 def test_numbers_and_ranges_are_counted_in_strata() -> None:

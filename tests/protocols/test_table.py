@@ -17,6 +17,7 @@ from deniable.channels.adjacency import related_factor
 from deniable.design import Certificate
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, SpecError
 from deniable.protocols import Table, load
+from deniable.protocols.law import Guarantee
 from deniable.randomness import Simulation
 from deniable.surveys import Survey
 
@@ -54,16 +55,16 @@ def test_unbiased_by_enumeration_and_the_variance_is_the_formula() -> None:
         spread = rows @ single**2 - np.eye(len(rows))
         assert np.abs(spread - table._spread).max() < 1e-9
         others = spread[~np.eye(len(rows), dtype=bool)]
-        assert table.worst_variance(1, population=False) == pytest.approx(others.max())
+        assert table._worst_variance(1, population=False) == pytest.approx(others.max())
 
 
 def test_randomized_response_as_a_table_is_what_it_is_as_a_protocol() -> None:
     protocol = dn.GRR(5, 1)
     table = Table(protocol.channel())
     assert table.ratio == protocol.ratio
-    assert table.noise(1000) == pytest.approx(protocol.noise(1000), rel=1e-9)
-    assert table.attack == pytest.approx(protocol.attack, rel=1e-9)
-    assert table.poisoning == pytest.approx(protocol.poisoning, rel=1e-9)
+    assert table.worth(1000).noise == pytest.approx(protocol.worth(1000).noise, rel=1e-9)
+    assert table.worth().guess == pytest.approx(protocol.worth().guess, rel=1e-9)
+    assert table.worth().moved == pytest.approx(protocol.worth().moved, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["geometric", "more outputs than answers"])
@@ -127,7 +128,7 @@ def test_a_delta_is_decided_exactly_over_all_sets_of_outputs() -> None:
                         factors.append((above - 100 * delta) / below)
         table = Table(channel, delta=delta)
         assert table.ratio == max(factors)
-        assert table.guarantee == ("any", table.epsilon, delta, "any two answers")
+        assert table.guarantee == Guarantee("any", table.epsilon, delta, "any two answers")
         if table.ratio > 1:
             with pytest.raises(ChannelError, match="state a larger one"):
                 Table(channel, exact.log(table.ratio) - 1e-9, delta=delta)
@@ -143,9 +144,9 @@ def test_a_table_with_a_delta_is_the_whole_protocol() -> None:
     assert table.ratio == Fraction(97, 2)
     assert load(table.spec()) == table
     assert table.spec()["delta"] == "1/100"
-    assert related_factor(table.channel(), table.related(), table.delta) == table.ratio
+    assert related_factor(table.channel(), table.law().related(), table.delta) == table.ratio
     estimate = table.estimate(table.tally(table.privatize(["yes", "no", "no"] * 400, Simulation(3))))
-    assert estimate.frequencies == pytest.approx([1 / 3, 2 / 3], abs=5 * table.error(1200))
+    assert estimate.frequencies == pytest.approx([1 / 3, 2 / 3], abs=5 * table.worth(1200).error)
     for wrong in ("0", "1/101", "1", "2/200", 0):
         with pytest.raises(dn.errors.DeniableError):
             load(table.spec() | {"delta": wrong})
@@ -221,11 +222,11 @@ def test_a_designed_table_brings_its_laws_and_decides() -> None:
         tally = table.tally(table.privatize(answers, bits))
         found = table.decide(tally)
         assert (found.favoured, found.protocol, found.n) == (name, "Table", 1000)
-        assert table.verdict(tally, 0.05).to_dict() == found.to_dict()
+        assert table.worth().decide(tally, 0.05).to_dict() == found.to_dict()
         assert table.decide(tally, {"x": [0.5, 0.3, 0.2], "y": [0.5, 0.2, 0.3]}).outcome in ("none", "undecided")
     silent = Table(design.channel, 1)
     counted = silent.tally(silent.privatize(["well", "so"], bits))
-    assert silent.verdict(counted) is None
+    assert silent.worth().decide(counted) is None
     with pytest.raises(MismatchError, match=r"decide\(tally, laws\)"):
         silent.decide(counted)
     with pytest.raises(MismatchError):

@@ -128,7 +128,7 @@ def test_intervals_cover_the_mean_of_the_population(epsilon: float, people: str)
     assert covered >= 0.905 * runs
     assert narrow < 0.8 * runs
     assert mean.unit == "hours"
-    assert mean.noise <= mean.stderr <= protocol.error(n) * 1.2
+    assert mean.noise <= mean.stderr <= protocol.worth(n).error * 1.2
 
 
 def test_what_the_planner_promises_is_what_comes_out() -> None:
@@ -137,7 +137,7 @@ def test_what_the_planner_promises_is_what_comes_out() -> None:
     made = plan(Interval(0, 24, unit="hours"), epsilon=2, within=0.5)
     protocol = made.best
     z = quantile(0.95)
-    assert z * protocol.error(made.n) <= 0.5 < z * protocol.error(made.n - 1)
+    assert z * protocol.worth(made.n).error <= 0.5 < z * protocol.worth(made.n - 1).error
     assert "24 hours" in str(made)
 
 
@@ -241,7 +241,7 @@ def test_the_worst_variance_is_that_of_simulated_reports(kind: str, epsilon: str
         "designed": lambda: MeanTable(design.mean(epsilon, positions=9), interval),
     }[kind]()
     numbers = np.linspace(-1, 1, 401)
-    each = np.array([made.figure_variances([number])[0] for number in numbers])
+    each = np.array([made.worth().variances([number])[0] for number in numbers])
     assert each.max() <= made.worst_variance(1) * (1 + 1e-12)
     assert each.max() > made.worst_variance(1) * 0.999
     worst = float(numbers[each.argmax()])

@@ -17,8 +17,9 @@ from deniable.domains import Domain, load_domain
 from deniable.errors import DeniableError, SpecError
 from deniable.privacy.audit import audit
 from deniable.protocols import GRR, LGRR, Attributes, Evolving, PrivateStrata, Protocol, SecureSum, load, registered
-from deniable.protocols.base import ANY
-from deniable.protocols.wrapped import FACTS, check_wrapped, wrapped
+from deniable.protocols.law import ANY, Law
+from deniable.protocols.traits import Ask, Traits, needs_candidates, offered
+from deniable.protocols.wrapped import FACTS, OTHER_TRAITS, OTHERS, TRAITS, check_wrapped, wrapped
 from deniable.surveys import Question, Survey
 
 KINDS = sorted(registered())
@@ -42,9 +43,9 @@ def of_kind(kind: str, domain: str, epsilon: str) -> tuple[Protocol, ...]:
     known = registered()[kind]
     offers = [
         lambda: (one for one in known.examples() if one.domain == asked and one.epsilon == level),
-        lambda: known.candidates(asked, level),
-        lambda: known.two_stage_candidates(asked, level, 3 * level),
-        lambda: known.stream_candidates(asked, level, 2, 1),
+        lambda: offered(known, Ask(asked, level)),
+        lambda: offered(known, Ask(asked, level, forever=3 * level)),
+        lambda: offered(known, Ask(asked, level, epochs=2, changes=1)),
         lambda: [SecureSum(asked, level, people=100)] if known is SecureSum else [],
     ]
     for offer in offers:
@@ -99,7 +100,7 @@ def test_many_pairs_are_built() -> None:
     pairs = {named(one) for one in accepted()}
     assert len(pairs) > 60
     assert {one.name for one in accepted()} == {
-        *("Attributes", "Discovery", "ItemSets", "KeyValue", "Moments", "PrivateStrata", "Queries", "Ranges"),
+        *("Attributes", "HeavyHitters", "ItemSets", "KeyValue", "Moments", "PrivateStrata", "Queries", "Ranges"),
         *("Rectangles", "Stratified"),
     }
 
@@ -114,39 +115,43 @@ def test_who_holds_protocols_in_its_spec_is_known_to_hold_them(kind: str) -> Non
 def test_wrappers_say_all_that_what_they_wrap_says() -> None:
     for made in accepted():
         each, name = list(wrapped(made)), named(made)
-        assert all(one.local for one in each) == made.local, name
-        assert all(one.fresh for one in each) == made.fresh, name
+        assert all(one.traits.local for one in each) == made.traits.local, name
+        assert all(one.traits.fresh for one in each) == made.traits.fresh, name
         assert {one.guarantee.relation for one in each} == {made.guarantee.relation}, name
         assert made.epsilon == made.guarantee.epsilon == max(one.guarantee.epsilon for one in each), name
         assert made.guarantee.delta == max(one.guarantee.delta for one in each), name
         assert made.ratio == max(one.ratio for one in each), name
-        assert made.whole_ratio == max(one.whole_ratio for one in each), name
-        assert set(made.clear) >= {part for one in each for part in one.clear}, name
-        assert made.clear_bytes >= max(one.clear_bytes for one in each), name
-        assert made.is_tied == any(one.is_tied for one in each), name
-        assert made.reports_each == max(one.reports_each for one in each), name
-        assert bool(made.stream_laws()) == any(one.stream_laws() for one in each), name
-        assert made.needs_candidates == any(one.needs_candidates for one in each), name
-        assert made.kept_noise >= max(one.kept_noise for one in each), name
-        assert made.state_forms >= max(one.state_forms for one in each), name
+        assert made.law().kept.ratio == max(one.law().kept.ratio for one in each), name
+        assert set(made.law().clear) >= {part for one in each for part in one.law().clear}, name
+        assert made.law().clear_bytes >= max(one.law().clear_bytes for one in each), name
+        assert (made.law().public is None) == all(one.law().public is None for one in each), name
+        assert made.law().kept.reports == max(one.law().kept.reports for one in each), name
+        assert bool(made.law().kept.streams()) == any(one.law().kept.streams() for one in each), name
+        assert needs_candidates(made) == any(needs_candidates(one) for one in each), name
+        assert made.law().kept.noise >= max(one.law().kept.noise for one in each), name
+        assert made.law().kept.state_forms >= max(one.law().kept.state_forms for one in each), name
         for epochs in (1, 3, 30):
-            assert made.spent(epochs) >= max(one.spent(epochs) for one in each), name
-            assert made.linking(epochs) >= max(one.linking(epochs) for one in each), name
+            assert made.law().kept.spent(epochs) >= max(one.law().kept.spent(epochs) for one in each), name
+            assert made.law().kept.linking(epochs) >= max(one.law().kept.linking(epochs) for one in each), name
             for values in (None, 1, 2):
-                own, inner = made.lifetime(epochs, values), [one.lifetime(epochs, values) for one in each]
+                own, inner = (
+                    made.law().kept.lifetime(epochs, values),
+                    [one.law().kept.lifetime(epochs, values) for one in each],
+                )
                 assert own is None or (None not in inner and own >= max(inner)), name  # type: ignore[type-var]
 
 
 def test_no_wrapper_holds_what_is_not_plain() -> None:
     for made in accepted():
         for one in wrapped(made):
-            assert (one.local, one.fresh, one.guarantee.relation, one.clear) == (True, True, ANY, ())
+            assert (one.traits.local, one.traits.fresh) == (True, True)
+            assert (one.guarantee.relation, one.law().clear) == (ANY, ())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", range(8))
 def test_the_audit_clears_every_pair(place: int) -> None:
-    for made in accepted()[place::8]:
+    for made in list({named(one): one for one in accepted()}.values())[place::8]:
         found = audit(made, samples=2_000, seed=1)
         assert found.verdict == "cleared", f"{named(made)}: {found}"
 
@@ -197,7 +202,7 @@ def test_a_question_refuses_wrappers_that_forget(inner: Protocol) -> None:
 
 def test_a_wrapper_that_says_it_itself_is_accepted() -> None:
     class Careful(Careless):
-        local = False
+        traits = Traits(local=False)
 
     shown = SecureSum(["yes", "no"], 1, people=100)
     with pytest.raises(SpecError, match="its guarantee has a delta"):  # the next fact
@@ -206,34 +211,36 @@ def test_a_wrapper_that_says_it_itself_is_accepted() -> None:
 
 def test_a_survey_refuses_reports_that_keep_no_epsilon() -> None:
     class Bare(GRR):
-        local = False
+        traits = Traits(local=False)
 
     with pytest.raises(SpecError, match="whose reports keep no epsilon by themselves"):
         Survey("habits", [Question("smoke", "Do you smoke?", Bare(["yes", "no"], 1))])
 
 
 NOT_ABOUT_PRIVACY = {
-    # required of each kind
-    *("domain", "epsilon", "name", "report_bytes", "tally_size", "ratio", "noise", "error"),
-    # say nothing, or less than is true, unless a kind says more
-    *("another", "attack", "blankets", "likeliest", "report_forms", "realized_epsilon", "channel", "misfit"),
+    # required of each kind, or read from its records
+    *("domain", "epsilon", "name", "report_bytes", "tally_size", "ratio", "guarantee", "law", "worth"),
+    *("realized_epsilon", "channel", "misfit"),
     # say how answers are chosen, read or planned
-    *("takes", "advice", "slow_to_build", "candidates", "two_stage_candidates", "stream_candidates", "examples"),
-    *("reads", "serves", "figures", "waived", "scaled", "truth", "spoken", "explain", "takes_candidates", "finds"),
-    *("estimate_of", "strata", "chooses", "combines", "unreadable", "tests", "unit", "scale", "cost", "leverage"),
-    *("poisoning", "forgeries", "any_reports", "visible", "resolves", "parts", "part_tallies", "remark", "halves"),
-    *("hypotheses", "verdict", "figure_variances", "figure_spreads", "figure_scales", "formula_for", "simulate"),
+    *("traits", "examples", "story", "explain", "infer", "draw", "draw_many", "count"),
+    *("kernel", "simulate"),
     # transport and identity
-    *("parameters", "privatize", "report", "report_encoded", "valid", "tally", "pieces", "counter", "empty"),
+    *("parameters", "privatize", "report", "report_encoded", "valid", "tally", "counter", "empty"),
     *("estimate", "spec", "fingerprint"),
 }
 
 
 def test_every_member_is_said_to_be_about_privacy_or_not() -> None:
-    """A new member of `Protocol` stands in `FACTS`, so that wrappers pass it on or refuse, or in the list above."""
+    """A new member of `Protocol` stands in the list above, or is a field of a record.
+
+    A new field of `Law` or `Traits` without a rule is an error when the package is imported.
+    """
     public = {name for name in [*vars(Protocol), *Protocol.__annotations__] if not name.startswith("_")}
-    assert public == NOT_ABOUT_PRIVACY | set(FACTS)
-    assert not NOT_ABOUT_PRIVACY & set(FACTS)
+    assert public == NOT_ABOUT_PRIVACY
+    assert {*FACTS, *OTHERS} == set(Law.defaults)
+    assert not set(FACTS) & set(OTHERS)
+    assert {*TRAITS, *OTHER_TRAITS} == set(Traits.defaults)
+    assert not set(TRAITS) & set(OTHER_TRAITS)
 
 
 def test_instances_are_found_for_the_answers_of_a_spec() -> None:

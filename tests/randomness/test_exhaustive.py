@@ -10,7 +10,7 @@ import pytest
 
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
-from deniable.randomness import Bits, Law, exhaust
+from deniable.randomness import Bits, IntegerWeights, exhaust
 
 THIRD = Dyadic.floor(Fraction(1, 3))
 
@@ -40,7 +40,7 @@ def test_every_sampler_has_its_law() -> None:
     assert exhaust(lambda b: tuple(b.integers(3, 2).tolist())).law[(2, 0)] == Fraction(1, 9)
     assert exhaust(lambda b: bytes(b.packed(THIRD, 3))).law[b"\x05"] == p**2 * (1 - p)
     assert exhaust(lambda b: b.packed(THIRD, 2, 2).tobytes()).law[b"\x03\x00"] == p**2 * (1 - p) ** 2
-    assert exhaust(lambda b: tuple(b.draw(Law([1, 2, 0]), 2).tolist())).law == {
+    assert exhaust(lambda b: tuple(b.draw(IntegerWeights([1, 2, 0]), 2).tolist())).law == {
         (0, 0): Fraction(1, 9),
         (0, 1): Fraction(2, 9),
         (1, 0): Fraction(2, 9),

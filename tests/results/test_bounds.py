@@ -14,7 +14,7 @@ import pytest
 
 import deniable as dn
 from deniable.protocols.private_strata import PrivateStrata
-from deniable.results.bounds import Numbers, Ratios, cut_ends, mean_ends
+from deniable.results.bounds import Numbers, PairLaw, Ratios, cut_ends, held_ends, laplace_reach, mean_ends
 from deniable.results.shares import clopper_pearson
 
 Z = NormalDist().inv_cdf(0.975)
@@ -105,6 +105,14 @@ def test_top_items_hold_in_small_surveys() -> None:
     assert np.mean(normal) < 0.9
 
 
+def test_what_may_be_none_begins_at_none() -> None:
+    """Not a hair above: then a picture would say that it is clear of zero."""
+    said = Numbers.between(-0.6, 1.6, np.array([0.05, 0.9]), 20)
+    ends = said.above(0.04, 0.95, said.errors)
+    assert ends[0, 0] == 0
+    assert ends[1, 1] == 1
+
+
 @pytest.mark.parametrize(("runs", "least"), [(40, 0.85), pytest.param(300, 0.92, marks=pytest.mark.slow)])
 def test_deviations_hold_for_skewed_numbers(runs: int, least: float) -> None:
     """Both bounds are five standard errors below .97, about what was measured, or near it; normal ones have .87."""
@@ -157,16 +165,168 @@ def test_cells_of_models_hold_whatever_the_model_assumes() -> None:
         assert (np.abs(table.frequencies - truth) > Z * table.stderr).any() or len(table.axes) == 2
 
 
+@pytest.mark.parametrize(("n", "p", "q"), [(9, 0.9, 0.05), (9, 0.73, 0.27), (45, 0.98, 0.02)])
+def test_sums_of_two_binomial_numbers_hold(n: int, p: float, q: float) -> None:
+    """Exactly, for every number of people who have it; normal intervals with estimated errors do not."""
+    seen = np.arange(n + 1)
+    ends = held_ends(seen, n, p, q, 0.95)
+    value = np.clip((seen - n * q) / (p - q), 0, n)
+    reach = Z * np.sqrt(value * p * (1 - p) + (n - value) * q * (1 - q)) / (p - q)
+    held, normal = [], []
+    for people in range(n + 1):
+        law = np.convolve(binomial_law(people, p), binomial_law(n - people, q))
+        held.append(law[(ends[:, 0] <= people) & (people <= ends[:, 1])].sum())
+        normal.append(law[np.abs((seen - n * q) / (p - q) - people) <= reach].sum())
+    assert min(held) > 0.949
+    assert min(normal) < 0.94
+    assert ends[0, 0] == 0, "not a hair above none"
+    assert ends[-1, 1] == n
+
+
+def binomial_law(n: int, p: float) -> np.ndarray:
+    return np.array([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
+
+
+def test_sums_of_laplace_noise_reach_as_far_as_samples_do() -> None:
+    assert laplace_reach([2.0], 0.95) == pytest.approx(-2 * math.log(0.05), rel=1e-5)
+    assert laplace_reach([], 0.95, 4.0) == pytest.approx(2 * Z, rel=1e-3)
+    assert laplace_reach([], 0.95) == 0
+    random, scales = np.random.default_rng(8), np.array([1.0, 1.0, 3.0])
+    drawn = random.laplace(scale=scales, size=(200_000, 3)).sum(axis=1) + random.normal(0, 2, 200_000)
+    assert np.mean(np.abs(drawn) <= laplace_reach(scales, 0.95, 4.0)) == pytest.approx(0.95, abs=0.003)
+
+
+def test_near_numbers_are_taken_together() -> None:
+    values, counts = np.array([[-1.0, 0.0, 0.001, 2.0]]), np.array([5.0, 2.0, 3.0, 7.0])
+    grouped = Numbers.grouped(values, counts, (np.array([-1.0]), np.array([2.0])), np.array([0.1]))
+    assert np.allclose(grouped.interval(0.95, 0.1), mean_ends(values, counts, 0.95), atol=1e-4)
+
+
+def test_reports_that_support_two_things_are_counted() -> None:
+    law = PairLaw(0.8, 0.2, 0.7, 0.15, 0.05)
+    (said,) = law.counted(100, np.array([60.0]), np.array([30.0]), 0.25, 0.5)
+    assert said.sum() == 100
+    assert said[1] + said[3] == 60
+    assert said[2] + said[3] == 30
+    assert said[3] == pytest.approx(100 * (0.25 * 0.7 + 0.5 * 0.15 + 0.25 * 0.05))
+    assert law.supports(np.array([0.5, -9.0, 9.0]), 10).tolist() == [5.0, 0.0, 10.0]
+
+
+TEXTS = [f"text {place}" for place in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("make", "n", "normal_below"),
+    [
+        (lambda key: dn.CMS(TEXTS, 4, hashing=dn.Strings(256, 16, key=key)), 10, 0.93),
+        (lambda key: dn.LOLOHA(8, first=4, forever=8), 10, 0.85),
+        (lambda key: dn.LOLOHA(8, first=4, forever=8), 50, 0.92),
+    ],
+    ids=["CMS", "LOLOHA-10", "LOLOHA-50"],
+)
+def test_texts_and_memoized_answers_hold_in_small_surveys(make: Any, n: int, normal_below: float) -> None:
+    """80 surveys of 8 answers: .97 and more as measured, .81 to .90 with normal intervals."""
+    known, held, normal = np.full(8, 1 / 8), [], []
+    for seed, people in enumerate(np.random.default_rng(n).multinomial(n, known, 80)):
+        protocol = make(f"key {seed}")
+        found = protocol.estimate(protocol.simulate(None, 1, seed, counts=people).tally(0))
+        ends = found.interval()
+        held.append((ends[:, 0] <= known) & (known <= ends[:, 1]))
+        normal.append(np.abs(found.frequencies - known) <= Z * found.stderr)
+    assert np.mean(held) > 0.95
+    assert np.mean(normal) < normal_below
+
+
+def test_texts_that_share_cells_with_a_common_one_hold() -> None:
+    """Everybody gives one text. Of others that share its cell in some cohort, the interval says that nobody may have
+    given them."""
+    held, normal = [], []
+    for seed in range(20):
+        protocol = dn.CMS(TEXTS, 4, hashing=dn.Strings(64, 8, key=f"key {seed}"))
+        cells = protocol._table(TEXTS)
+        shared = np.flatnonzero((cells == cells[0]).any(axis=1))[1:]
+        found = protocol.estimate(protocol.simulate(None, 1, seed, counts=[3000] + [0] * 7).tally(0))
+        held += (found.interval()[shared, 0] <= 0).tolist()
+        normal += (found.frequencies[shared] <= Z * found.stderr[shared]).tolist()
+    assert len(held) > 10
+    assert np.mean(held) > 0.9
+    assert np.mean(normal) < 0.2
+
+
+def test_sizes_of_sets_and_shares_of_keys_hold_in_small_surveys() -> None:
+    """.97 and more as measured; .86 to .90 with normal intervals."""
+    from benchmarks.intervals import set_kinds
+
+    for name in ("sizes of sets", "shares of keys"):
+        protocol, of = set_kinds(4)[name]
+        assert np.mean([one.mean() for one, _ in of(protocol, "uniform", 10, 60)]) > 0.95
+        normal = [one.mean() for one, _ in normally(of, protocol, 10, 60)]
+        assert np.mean(normal) < 0.92
+
+
+def normally(of: Any, protocol: Any, n: int, runs: int) -> Any:
+    """The same surveys with normal intervals."""
+    from unittest.mock import patch
+
+    def interval(self: Any, level: float, errors: Any) -> np.ndarray:
+        value = (self.values * self.counts).sum(axis=-1) / self.counts.sum(axis=-1)
+        return np.stack([value - Z * errors, value + Z * errors], axis=1)
+
+    with patch.object(Numbers, "interval", interval):
+        yield from of(protocol, "uniform", n, runs)
+
+
+def test_means_of_keys_hold_where_few_people_have_one() -> None:
+    """A key that 7 of 10 people have, whose numbers are near an end: .97 as measured, .9 by Fieller's theorem."""
+    from dataclasses import replace
+
+    protocol, random = dn.KeyValue(["a", "b"], dn.Interval(0, 1), 4, at_most=2), np.random.default_rng(9)
+    bits, held, fieller = dn.Simulation(9), [], []
+    for _ in range(150):
+        has = random.random((60, 2)) < [0.7, 0.3]
+        rows = [{key: 0.05 for key, one in zip("ab", own, strict=True) if one} for own in has]
+        means = protocol.estimate(protocol.tally(protocol.privatize(rows, bits))).by_name["mean"]
+        for found, into in ((means, held), (replace(means, law=None), fieller)):
+            ends = found.interval()
+            into.append((ends[:, 0] <= 0.05) & (ends[:, 1] >= 0.05))
+    assert np.mean(held) > 0.95
+    assert np.mean(fieller) < np.mean(held)
+
+
+def test_figures_of_small_graphs_hold() -> None:
+    """Ten nodes, 60 times: a degree from lists holds in .99 of all cases, .84 with normal errors."""
+    ring, held, normal = dn.graphs.Graph([(i, (i + 1) % 10) for i in range(10)], nodes=10), [], []
+    for seed in range(60):
+        rows = dn.graphs.degrees(ring, 4, "lists", dn.Simulation(seed)).table()
+        held.append((rows.low <= 2) & (rows.high >= 2))
+        normal.append(np.abs(rows.value - 2) <= Z * rows.stderr)
+    assert np.mean(held) > 0.96
+    assert np.mean(normal) < 0.9
+
+
+def test_figures_whose_interval_is_the_whole_range_have_none() -> None:
+    """A graph of ten nodes at epsilon 1/10, a series of ten people and sizes of sets: the reason is said."""
+    nodes = dn.graphs.edges(dn.graphs.Graph([(0, 1)], nodes=10), "1/10", bits=dn.Simulation(2))
+    weekly = dn.Evolving(["no", "yes"], "1/10", epochs=2)
+    sent = weekly.streams([["no", "yes"]] * 10, dn.Simulation(1))
+    series = weekly.estimate(weekly.tally(sent[0]) + weekly.tally(sent[1]))
+    sets = dn.ItemSets(dn.Sets(["a", "b", "c"], 2), "1/10")
+    sizes = sets.estimate(sets.tally(sets.privatize([["a"]] * 10, dn.Simulation(1)))).sizes
+    for found in (nodes, series, sizes):
+        assert "it would be the whole range" in " ".join(found.notes)
+        assert "none" in str(found)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [10, 50, 300])
+@pytest.mark.parametrize("n", [10, 50])
 @pytest.mark.parametrize("kind", ["OneBitMean", "Window", "MeanTable"])
 def test_means_hold_for_all_shapes(kind: str, n: int) -> None:
-    """1,000 surveys each: .92 is four standard errors below .95."""
+    """400 surveys each: .905 is four standard errors below .95."""
     from benchmarks.intervals import TRUTHS, kinds
 
     protocol, of = kinds(4)[kind]
     for truth in TRUTHS:
-        assert np.mean([one.mean() for one, _ in of(protocol, truth, n, 1000)]) > 0.92, truth
+        assert np.mean([one.mean() for one, _ in of(protocol, truth, n, 400)]) > 0.905, truth
 
 
 @pytest.mark.slow
@@ -187,3 +347,9 @@ def test_private_strata_that_are_rarely_shown_hold() -> None:
     assert len(held) > 20
     assert np.mean(held) > 0.92
     assert np.mean(normal) < 0.9
+
+
+def test_reports_that_all_add_the_same_number_are_counted() -> None:
+    """Of a text that no report can support or oppose, both numbers are the same: nothing is divided by zero."""
+    found = Numbers.between(np.array([-1.0, 0.0]), np.array([2.0, 0.0]), np.array([0.5, 0.0]), 10)
+    assert found.counts.tolist() == [[5.0, 5.0], [10.0, 0.0]]

@@ -195,17 +195,17 @@ def test_negative_shares_become_the_nearest_ones() -> None:
 
 @pytest.mark.slow
 def test_associations_have_the_right_size_and_errors() -> None:
-    """Of 1,000 collections of independent columns 3.3 to 6.9 percent are rejected at 0.05 (wrong once in 100)."""
+    """Of 400 collections of independent columns 2 to 8 percent are rejected at 0.05 (wrong once in 180 times)."""
     random = np.random.default_rng(8)
     protocol = Attributes({"a": 3, "b": 4}, 1, ask="pairs")
     rejected, ratio, right = 0, 0, []
-    for seed in range(1000):
+    for seed in range(400):
         columns = {"a": random.choice(3, 3000, p=[0.5, 0.3, 0.2]), "b": random.choice(4, 3000, p=[0.4, 0.3, 0.2, 0.1])}
         found = protocol.estimate(protocol.tally(protocol.privatize(columns, Simulation(seed))))
         own = found.table("a", "b").association()
         rejected += own.test.rejected()
         ratio += found.table("a", "b").independent("G").rejected()
         right.append(abs(own.correlation) < 1.96 * own.correlation_stderr)
-    assert 33 <= rejected <= 69
-    assert 20 <= ratio <= 69  # on the safe side where there are few people
-    assert 0.92 < np.mean(right) < 0.98
+    assert 9 <= rejected <= 32
+    assert 4 <= ratio <= 32  # on the safe side where there are few people
+    assert 0.91 < np.mean(right) < 0.99

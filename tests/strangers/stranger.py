@@ -18,14 +18,13 @@ import numpy as np
 
 from deniable import Interval, Mean, Protocol, Tally
 from deniable.exact import Dyadic
-from deniable.protocols import PureProtocol
+from deniable.protocols import Law, PureProtocol, Traits, Worth
 
 
 class Teller(PureProtocol):
     """Tells the truth with probability t, else another answer."""
 
     name = "Teller"
-    report_bytes = 1
 
     @classmethod
     def examples(cls) -> Iterator[Teller]:
@@ -38,24 +37,25 @@ class Teller(PureProtocol):
 
     p = property(lambda self: self.keep.value)
     q = property(lambda self: (1 - self.p) / (self.domain.size - 1))
-    ratio = property(lambda self: self.p / self.q)
-    tally_size = property(lambda self: self.domain.size)
-    report_forms = property(lambda self: self.domain.size)
 
-    def _one(self, value: int, bits: Any) -> bytes:
+    def law(self) -> Law:
+        size = self.domain.size
+        return super().law().but(ratio=lambda: self.p / self.q, width=1, forms=size, counters=size)
+
+    def draw(self, value: int, bits: Any) -> bytes:
         kept, other = bits.bernoulli(self.keep), bits.integers(self.domain.size - 1)
         return bytes([value if kept else other + (other >= value)])
 
-    def _many(self, values: Any, bits: Any) -> Any:
+    def draw_many(self, values: Any, bits: Any) -> Any:
         kept, other = bits.bernoulli(self.keep, values.size), np.zeros_like(values)
         if self.domain.size > 2:
             other = bits.integers(self.domain.size - 1, values.size)
         return np.where(kept, values, other + (other >= values)).astype(np.uint8)[:, None]
 
-    def _count(self, reports: Any) -> Any:
+    def count(self, reports: Any) -> Any:
         return np.bincount(reports[:, 0], minlength=self.tally_size)
 
-    def _valid(self, reports: Any) -> Any:
+    def valid(self, reports: Any) -> Any:
         return reports[:, 0] < self.tally_size
 
     def _support(self, reports: Any) -> Any:
@@ -65,8 +65,8 @@ class Teller(PureProtocol):
 class Thermometer(Protocol):
     """The mean of a number: rounded at random to one of three marks, which a `Teller` tells."""
 
-    name, reads, takes = "Thermometer", "mean", (Interval,)
-    report_bytes, report_forms, tally_size = 1, 3, 3
+    name = "Thermometer"
+    traits = Traits(takes=(Interval,), reads=("mean",))
 
     @classmethod
     def examples(cls) -> Iterator[Thermometer]:
@@ -74,43 +74,37 @@ class Thermometer(Protocol):
 
     inner = cached_property(lambda self: Teller(3, self.epsilon))
     marks = cached_property(lambda self: np.linspace(*self.domain.ends, 3))
-    ratio = property(lambda self: self.inner.ratio)
-    unit = property(lambda self: self.domain.unit)
-    _count = Teller._count
-    _valid = Teller._valid
+    count = Teller.count
+    valid = Teller.valid
 
-    def _one(self, value: float, bits: Any) -> bytes:
+    def draw(self, value: float, bits: Any) -> bytes:
         place = 2 * (value - self.marks[0]) / (self.marks[2] - self.marks[0])
         up = bits.bernoulli(Dyadic(int((place % 1) * 2**53) << 11))
-        return self._law_of(int(place) + up, bits)
+        return self.inner.draw(int(place) + up, bits)
 
-    def _law_of(self, mark: int, bits: Any) -> bytes:
-        return self.inner._one(mark, bits)
-
-    def _many(self, values: Any, bits: Any) -> Any:
+    def draw_many(self, values: Any, bits: Any) -> Any:
         place = 2 * (values - self.marks[0]) / (self.marks[2] - self.marks[0])
         up = bits.words(place.size) < (np.floor((place % 1) * 2**53).astype(np.uint64) << np.uint64(11))
-        return self.inner._many(np.floor(place).astype(np.int64) + up, bits)
+        return self.inner.draw_many(np.floor(place).astype(np.int64) + up, bits)
 
-    def _inputs(self) -> Iterator[tuple[float, int]]:
-        return ((float(mark), place) for place, mark in enumerate(self.marks))
-
-    def truth(self, answers: Any, people: Any = None) -> Any:
-        return np.array([np.average(self.domain.encode(answers), weights=people)])
+    def law(self) -> Law:
+        base = super().law().but(ratio=self.inner.ratio, width=1, forms=3, counters=3, sent=self.inner.draw)
+        return base.but(inputs=lambda: ((float(mark), place) for place, mark in enumerate(self.marks)))
 
     def _contributions(self) -> Any:
         p, q = float(self.inner.p), float(self.inner.q)
         return (self.marks - q * self.marks.sum()) / (p - q)
 
-    def _estimate(self, tally: Tally) -> Mean:
+    def infer(self, tally: Tally) -> Mean:
+        if not tally.n:
+            return Mean.nothing(self.domain.ends, self.name, self.domain.unit)
         each, shares = self._contributions(), tally.counts / tally.n
         value = float(shares @ each)
         spread = max(float(shares @ each**2) - value**2, 0.0) / max(tally.n - 1, 1)
-        stderr = math.sqrt(spread) or self.error(tally.n)
-        return Mean(value, tally.n, stderr, stderr, self.domain.ends, self.name, unit=self.unit)
+        stderr = math.sqrt(spread) or self.worth(tally.n).error
+        return Mean(value, tally.n, stderr, stderr, self.domain.ends, self.name, unit=self.domain.unit)
 
-    def noise(self, n: int) -> float:
-        return self.error(n)
-
-    def error(self, n: int, population: bool = True) -> float:
-        return float(np.ptp(self._contributions())) / 2 / math.sqrt(n)
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        error = float(np.ptp(self._contributions())) / 2 / math.sqrt(n)
+        base = super().worth(n, read, population).but(noise=error, error=error, unit=self.domain.unit)
+        return base.but(truth=lambda answers, people=None: np.array([np.average(answers, weights=people)]))

@@ -24,6 +24,7 @@ import pytest
 
 from deniable.collect.stores import Token, open_store
 from deniable.collect.wire import hashed, new_token
+from tests.documents import rows_of
 from tests.web.pages.browser import chromium, eventually, new_context
 from tests.web.test_node import tool
 
@@ -66,7 +67,7 @@ for protocol, answers in ((bread, ["rye"] * 600 + ["white"] * 400), (warm, np.li
     half = protocol.tally(reports[:500]) + protocol.tally(reports[500:])
     assert half == protocol.tally(reports)
     rows = protocol.estimate(half).table()
-    truth = protocol.truth(answers)
+    truth = protocol.worth().truth(answers)
     made[protocol.name] = {
         "z": ((rows.value - truth) / rows.stderr).tolist(),
         "wide": (rows.high - rows.low).tolist(),
@@ -212,7 +213,7 @@ def test_the_commands(stranger: Stranger) -> None:
         assert one["report"] == 1
         assert "<table>" in one["html"]
     assert "Thermometer" in shown
-    close_to_the_truth(stranger, [question["rows"] for question in json.loads(found)["questions"]])
+    close_to_the_truth(stranger, [rows_of(question) for question in json.loads(found)["questions"]])
 
 
 def close_to_the_truth(stranger: Stranger, results: list[list[dict[str, Any]]]) -> None:
@@ -241,21 +242,21 @@ def service(stranger: Stranger) -> Iterator[tuple[str, str]]:
         yield address.rstrip("/"), analyst
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(90)
         process.stdout.close()  # type: ignore[union-attr]
 
 
 def test_the_service_the_dashboard_and_the_browser(stranger: Stranger, service: tuple[str, str]) -> None:
     address, analyst = service
     survey = json.loads((stranger.folder / "survey.json").read_text())
-    with urllib.request.urlopen(f"{address}/v1/surveys", timeout=20) as reply:
+    with urllib.request.urlopen(f"{address}/v1/surveys", timeout=90) as reply:
         fingerprint = json.load(reply)["surveys"][0]["fingerprint"]
     head = {"Authorization": f"Bearer {analyst}"}
     request = urllib.request.Request(f"{address}/v1/surveys/{fingerprint}/estimates", headers=head)
-    with urllib.request.urlopen(request, timeout=20) as reply:
+    with urllib.request.urlopen(request, timeout=90) as reply:
         found = json.load(reply)
-    close_to_the_truth(stranger, [question["rows"] for question in found["series"][0]["questions"]])
-    with urllib.request.urlopen(f"{address}/v1/plan?categories=3&epsilon=1&people=1000", timeout=20) as reply:
+    close_to_the_truth(stranger, [rows_of(question) for question in found["series"][0]["questions"]])
+    with urllib.request.urlopen(f"{address}/v1/plan?categories=3&epsilon=1&people=1000", timeout=90) as reply:
         assert "Teller" in reply.read().decode()
     device, given = f"answer {address} {fingerprint} --ledger ledger.db", "bread=rye warm=21.5"
     rehearsed, explained, sent = stranger.commands(
@@ -285,7 +286,7 @@ def test_the_service_the_dashboard_and_the_browser(stranger: Stranger, service: 
         cwd=ROOT / "web",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     lines = node.stdout.splitlines()
     assert [line.split(",")[0] for line in lines] == [
@@ -301,7 +302,7 @@ def test_without_the_package_it_is_refused_by_name(stranger: Stranger) -> None:
         cwd=stranger.folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 2
     assert "there is no protocol 'Teller'" in done.stderr

@@ -21,7 +21,7 @@ from deniable.surveys.promises import amplified, band, promises, summary
 from deniable.surveys.risk import percent, percent_up
 from tests.collect.surveys import terms
 
-LOCAL = {name: kind for name, kind in registered().items() if kind.local}
+LOCAL = {name: kind for name, kind in registered().items() if kind.traits.local}
 KINDS = [(name, number, one) for name, kind in LOCAL.items() for number, one in enumerate(kind.examples())]
 
 
@@ -38,7 +38,7 @@ def audited(survey: dn.Survey) -> Audit:
 @pytest.mark.floats
 @pytest.mark.parametrize(("name", "number", "protocol"), KINDS, ids=[f"{name}-{number}" for name, number, _ in KINDS])
 def test_every_kind_has_its_sentences(name, number, protocol):
-    if protocol.unreadable:  # nothing could be estimated, so it is no question
+    if protocol.worth().unreadable:  # nothing could be estimated, so it is no question
         return
     survey = dn.Survey("study", [dn.Question("asked", "What is asked?", protocol)])
     content = reviewed(survey, audited(survey), "1.2.3", seed=7, levels=())
@@ -51,13 +51,13 @@ def test_every_kind_has_its_sentences(name, number, protocol):
     assert "--samples 20000 --level 0.95 --seed 7 --report audit.html" in text
     known = asked["guess"] is not None
     assert (f"{percent(asked['guess'])}" if known else f"at most {percent_up(asked['sure_from_half'])} (50 %)") in text
-    if protocol.leverage is None:
+    if protocol.worth().leverage is None:
         assert "any number" in text
     else:
         said = [float(one.replace(",", "")) for one in re.findall(r"up to ([\d.,]+) honest ones", text)]
         assert said
-        assert all(0.999999 * protocol.leverage <= one <= 1.011 * protocol.leverage for one in said)
-    assert all(f"sent in clear: {', '.join(protocol.clear)}" in text for _ in protocol.clear)
+        assert all(0.999999 * protocol.worth().leverage <= one <= 1.011 * protocol.worth().leverage for one in said)
+    assert all(f"sent in clear: {', '.join(protocol.law().clear)}" in text for _ in protocol.law().clear)
     assert " ".join(asked["risk"]["words"]) in text
     assert "No shuffler is assumed" in text
     stored = json.loads(page.split('id="audit">')[1].split("</script>")[0])
@@ -78,6 +78,8 @@ def test_the_first_line_says_the_lifetime_and_the_band():
         assert promises(survey)[name] in page
     files = dn.Survey("once", [dn.Question("mood", "Mood?", dn.GRR(2, 1))])
     assert summary(files) == "A survey for files that is answered once: epsilon 1 at most. Protection: strong."
+    german = "Eine Umfrage für Dateien, die einmal beantwortet wird: höchstens Epsilon 1. Schutz: stark."
+    assert summary(files, language="de") == german
 
 
 def test_what_a_relay_proves_is_said(collected):
@@ -85,6 +87,11 @@ def test_what_a_relay_proves_is_said(collected):
     said = reviewed(relayed, audited(relayed), "1", levels=())["shuffler"]
     assert amplified(relayed)
     assert amplified(relayed) in said
+    assert amplified(relayed).startswith(
+        "A batch of 1,000 honest submissions in random order has a central epsilon of 0."
+    )
+    assert amplified(relayed, language="de").startswith("Ein Stapel von 1.000 ehrlichen Meldungen in zufälliger ")
+    assert "Epsilon von 0," in amplified(relayed, language="de")
     assert "batches of 1,000" in said
     assert "No shuffler" in reviewed(collected, audited(collected), "1", levels=())["shuffler"]
 
@@ -137,15 +144,16 @@ def test_what_an_audit_leaves_open_is_listed(collected):
 def test_what_a_plan_says_of_every_kind_is_its_error(name, number, protocol):
     """Each half-width in the remark is that of an error or a noise of the protocol, or of one of its parts."""
     n = 1000
-    said = re.findall(r"\+-([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)", protocol.remark(n))
-    owners = [(protocol, n), *protocol.parts(n).values(), *((g.protocol, p) for g, p in groups(protocol, n))]
-    figures = [figure(people) for one, people in owners for figure in (one.error, one.noise)]
+    said = re.findall(r"\+-([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)", protocol.worth(n).remark())
+    owners = [(protocol, n), *protocol.worth(n).parts.values(), *((g.protocol, p) for g, p in groups(protocol, n))]
+    worths = [one.worth(people) for one, people in owners]
+    figures = [figure for worth in worths for figure in (worth.error, worth.noise)]
     if hasattr(protocol, "mean_error"):  # of a key that half or a tenth of the people have
         figures += [protocol.mean_error(n, share) for share in (0.5, 0.1)]
     allowed = [quantile(0.95) * figure * scale for figure in figures for scale in (1, 100, 0.5)]
     for number_said in said:
-        assert any(float(number_said) == pytest.approx(one, rel=0.06) for one in allowed), protocol.remark(n)
-    for count in re.findall(r"reports (?:one|1) of ([0-9]+)", protocol.remark(n)):
+        assert any(float(number_said) == pytest.approx(one, rel=0.06) for one in allowed), protocol.worth(n).remark()
+    for count in re.findall(r"reports (?:one|1) of ([0-9]+)", protocol.worth(n).remark()):
         assert int(count) == len(protocol.groups)
 
 

@@ -45,7 +45,7 @@ from deniable.protocols import (
     Memoized,
     Moments,
     OneBitMean,
-    Places,
+    PlanarLaplace,
     Protocol,
     Queries,
     SecureSum,
@@ -56,11 +56,13 @@ from deniable.protocols import (
     registered,
 )
 from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, Warner, same_sample
+from deniable.protocols.structures import Choice
 from deniable.randomness import Simulation
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, easiest, of_100, promises, right_of_100
-from deniable.surveys.right_guesses import bound, guessed, guesses
+from deniable.surveys.right_guesses import ABOUT, AT_MOST, EXACT, Right, bound, guessed, guesses
 from deniable.surveys.terms import Relay
+from deniable.words import catalogue
 from tests.collect.surveys import terms
 from tests.surveys.rounds import rounds
 from tests.web.test_node import WEB, run, tool
@@ -186,7 +188,7 @@ def strata() -> list[Survey]:
 def places() -> list[Survey]:
     """Cells of a grid, whose numbers are about cells side by side."""
     sizes = (5, 4, "500 m", "1/2"), (8, 6, "", 2), (8, 6, "1/2 km", 8)
-    made = [Places(Grid(columns, rows, cell=cell), e) for columns, rows, cell, e in sizes]
+    made = [PlanarLaplace(Grid(columns, rows, cell=cell), e) for columns, rows, cell, e in sizes]
     rules = [RULES[name] for name in ("once", "three times", "first repeated")]
     return [asked(ask, rule) for rule in rules for ask in ([made[0]], [made[1]], [made[2]], made[:2])]
 
@@ -207,7 +209,7 @@ def every_kind() -> list[Survey]:
     found = []
     for kind in registered().values():
         for one in kind.examples():
-            if one.unreadable or not one.local:
+            if one.worth().unreadable or not one.traits.local:
                 continue
             rules = [RULES["once"], RULES["three times"]]
             if isinstance(one, Memoized):
@@ -239,7 +241,8 @@ def small_surveys() -> list[Survey]:
     return [
         survey
         for survey, asked in zip(made, kinds, strict=True)
-        if all(protocol.report_forms <= 64 and not protocol.clear for protocol in asked) and survey.relation != "metric"
+        if all(protocol.law().forms <= 64 and not protocol.law().clear for protocol in asked)
+        and survey.relation != "metric"
     ][::7]
 
 
@@ -306,24 +309,30 @@ def test_every_sentence_has_a_test_of_what_it_claims() -> None:
         assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
-def test_both_languages_say_the_same() -> None:
+@pytest.mark.parametrize(("language", "every"), [("en", 1), ("de", 7)])
+def test_python_and_the_browser_say_the_same(language: str, every: int) -> None:
     script = f"""
       import {{ Survey }} from "{(WEB / "deniable.js").as_uri()}";
       import {{ promises, rightOf100 }} from "{(WEB / "pages" / "promises.js").as_uri()}";
+      import {{ speak }} from "{(WEB / "pages" / "words.js").as_uri()}";
       let text = "";
       for await (const chunk of process.stdin) text += chunk;
+      const [given, language] = JSON.parse(text);
+      await speak(language);
       const said = [];
-      for (const [pinned, canonical] of JSON.parse(text)) {{
+      for (const [pinned, canonical] of given) {{
         const survey = await Survey.fromBytes(new TextEncoder().encode(canonical), pinned);
-        said.push([promises(survey, "this device", true), promises(survey, "this browser", false), rightOf100(survey)]);
+        said.push([promises(survey, "device", true), promises(survey, "browser", false), rightOf100(survey)]);
       }}
       console.log(JSON.stringify(said));
     """
-    given = json.dumps([(survey.fingerprint, survey.canonical.decode()) for survey in all_surveys()])
+    asked_for = all_surveys()[::every]
+    given = json.dumps([[(survey.fingerprint, survey.canonical.decode()) for survey in asked_for], language])
     done = run(tool("node"), "--input-type=module", "--eval", script, input=given)
     assert done.returncode == 0, done.stderr
-    for survey, other in zip(all_surveys(), json.loads(done.stdout), strict=True):
-        assert other == [promises(survey), promises(survey, "this browser", lasting=False), right_of_100(survey)]
+    for survey, other in zip(asked_for, json.loads(done.stdout), strict=True):
+        device, browser = promises(survey, language=language), promises(survey, "browser", False, language)
+        assert other == [device, browser, right_of_100(survey)]
 
 
 # -- the law ---------------------------------------------------------------------------------------------
@@ -339,7 +348,7 @@ def law(survey: Survey) -> np.ndarray:
     for question in survey:
         channel = np.asarray(question.protocol.channel().rows)
         if question.protocol.guarantee.relation == "profiles":  # all profiles of these surveys are joined
-            laws = {tuple(one.items()): None for pair in question.protocol.related() for one in pair}
+            laws = {tuple(one.items()): None for pair in question.protocol.law().related() for one in pair}
             channel = np.array([sum(float(weight) * channel[i] for i, weight in law) for law in laws])
         rows = np.kron(rows, channel)
     return rows
@@ -384,13 +393,13 @@ def test_one_part_is_reported_and_the_answer_does_not_choose_it(monkeypatch: pyt
     assert "parts" not in promises(asked([Attributes.of({"a": GRR(2, 1)})], RULES["once"]))
     check_parts(protocol)
     # A device that reports a part more often if its answer is a certain one, and one that mixes two parts.
-    monkeypatch.setattr(Attributes, "_law_of", lambda self, value, bits: _chosen_by_answer(self, value, bits))
+    monkeypatch.setattr(Choice, "choose", _chosen_by_answer)
     with pytest.raises(AssertionError, match="chooses"):
-        check_parts(protocol)
+        check_parts(PROTOCOLS["Attributes"]("1"))
     monkeypatch.undo()
     monkeypatch.setattr(Attributes, "project", lambda self, value, group: (value[0] + value[1]) % 2)
     with pytest.raises(AssertionError, match="not about"):
-        check_parts(protocol)
+        check_parts(PROTOCOLS["Attributes"]("1"))
 
 
 def test_strata_are_in_the_report_and_the_numbers_are_about_the_rest() -> None:
@@ -411,9 +420,9 @@ def test_strata_are_in_the_report_and_the_numbers_are_about_the_rest() -> None:
         assert (rows.max(axis=0) / rows.min(axis=0)).max() == pytest.approx(float(survey.ratio))
 
 
-def _chosen_by_answer(self: Attributes, value: Any, bits: Any) -> bytes:
-    group = bits.integers(2) if value[0] else bits.integers(4) // 3
-    return self._packed(group, self.groups[group].protocol._law_of(self.project(value, group), bits))
+def _chosen_by_answer(self: Choice, value: Any, bits: Any) -> int:
+    group: int = bits.integers(2) if value[0] else bits.integers(4) // 3
+    return group
 
 
 @each_small_survey
@@ -458,7 +467,7 @@ def test_of_profiles_the_profile_is_hidden_and_the_value_is_not() -> None:
 
 def test_of_places_near_ones_are_hidden_and_far_ones_are_not() -> None:
     """Of every two cells of a grid, enumerated from the bytes: nobody becomes surer than is said of their distance."""
-    protocol = Places(Grid(6, 3, cell="1 km"), "1/2", reach=2)
+    protocol = PlanarLaplace(Grid(6, 3, cell="1 km"), "1/2", reach=2)
     said, channel = promises(asked([protocol], RULES["once"])), protocol.channel()
     assert "Roughly where you are is not hidden: places that are far apart can be told apart." in said["seen"]
     assert said["distance"].startswith("One cell side is 1 km. Epsilon grows with the distance: of places 5 cell sides")
@@ -515,7 +524,7 @@ def test_a_delta_is_said_per_report_and_in_all() -> None:
 def test_what_a_browser_may_forget_is_a_note() -> None:
     """It weakens no promise: every other sentence stays, but for what a browser that remembers does with rounds."""
     for survey in all_surveys():
-        kept, forgetful = promises(survey, "this browser"), promises(survey, "this browser", lasting=False)
+        kept, forgetful = promises(survey, "browser"), promises(survey, "browser", lasting=False)
         assert "storage" not in kept
         assert ("storage" in forgetful) == (survey.terms.longitudinal.epochs > 1)  # type: ignore[union-attr]
         same = {name: sentence for name, sentence in forgetful.items() if name not in ("storage", "round")}
@@ -577,6 +586,10 @@ def holds(text: str, right: float) -> bool:
     return abs(100 * right - number) <= half + 1e-9
 
 
+def shown(right: Right) -> str:
+    return catalogue().text(of_100(right))
+
+
 FIGURE = r"((?:at most |about |more than |fewer than |)[\d.]*\d)"
 
 
@@ -587,22 +600,22 @@ def test_the_guesses_are_those_of_the_law(survey: Survey) -> None:
     for place, one in enumerate(found):
         blind, once, always = true_guesses(survey, place)
         assert one.before == pytest.approx(blind)
-        assert holds(of_100(one.once), once)
-        assert one.always.share >= always - {"about ": 0.01, "at most ": 1e-9, "": 1e-3}[one.always.how]
+        assert holds(shown(one.once), once)
+        assert one.always.share >= always - {ABOUT: 0.01, AT_MOST: 1e-9, EXACT: 1e-3}[one.always.how]
         most = bound(float(survey.questions[place].protocol.epsilon), round(1 / blind))
         delta = float(survey.questions[place].protocol.guarantee.delta)
         if survey.relation == "any":
             assert one.once.share <= most + delta + 1e-9, "no more than epsilon allows"
         if len(survey) > 1:
             (told,) = re.findall(rf"{survey.questions[place].id} {FIGURE} of 100", said["questions"])
-            assert told == of_100(one.once)
+            assert told == shown(one.once)
     easy = found[easiest(found)]
     (seen,) = re.findall(rf"{FIGURE} (?:is|are) right", said["people"])
-    assert seen == of_100(easy.always)
+    assert seen == shown(easy.always)
     how, number = stated_right(seen)
     assert abs(right_of_100(survey) - number) <= (1 if how == "more than " else 0.5), "the picture shows what is said"
     (told,) = re.findall(rf"right in {FIGURE} of 100", said["guess"])
-    assert told == of_100(easy.once)
+    assert told == shown(easy.once)
     if len(survey) > 1:
         both = math.prod(true_guesses(survey, place)[1] for place in range(len(survey)))
         (told,) = re.findall(rf"(?:both|all \d+) answers in {FIGURE}", said["guess"])
@@ -615,7 +628,7 @@ def test_one_report_of_every_kind_is_guessed_as_often_as_is_said() -> None:
     for name, kind in registered().items():
         for protocol in kind.examples():
             promised = protocol.guarantee
-            if not protocol.local or promised.relation not in ("any", "metric") or protocol.clear:
+            if not protocol.traits.local or promised.relation not in ("any", "metric") or protocol.law().clear:
                 continue
             try:
                 channel = protocol.channel(max_cells=1 << 14)
@@ -623,7 +636,7 @@ def test_one_report_of_every_kind_is_guessed_as_often_as_is_said() -> None:
                 continue
             rows, found = np.asarray(channel.rows), guessed(protocol)
             best = max(100 * np.maximum(a, b).sum() / 2 for a, b in itertools.combinations(rows, 2))
-            if found.thinks.startswith("thinks all") and not isinstance(protocol.domain, Records):
+            if found.thinks.id == "thinks.answers.all" and not isinstance(protocol.domain, Records):
                 best = 100 * rows.max(axis=0).sum() / len(rows)
             if promised.relation == "metric":
                 best = 100 * rows.max(axis=0).sum() / len(rows)
@@ -632,13 +645,13 @@ def test_one_report_of_every_kind_is_guessed_as_often_as_is_said() -> None:
             number = isinstance(protocol.domain, Interval) or any(
                 isinstance(column, Interval) for column in protocol.domain.parts.values()
             )
-            if found.once.how or number:  # the ends of a range are told apart better than its halves
-                assert 100 * found.once.share >= (best if found.once.how else 50) - 1e-9, protocol
+            if found.once.how != EXACT or number:  # the ends of a range are told apart better than its halves
+                assert 100 * found.once.share >= (best if found.once.how != EXACT else 50) - 1e-9, protocol
             else:
                 assert 100 * found.once.share == pytest.approx(best), protocol
             checked.setdefault(name, set()).add(found.once.how)
-    assert {"GRR", "OUE", "OLH", "BLH", "SubsetSelection", "HadamardResponse", "Table", "Places"} <= set(checked)
-    assert all(checked[name] == {""} for name in ("GRR", "OUE", "OLH", "BLH", "SubsetSelection", "HadamardResponse"))
+    assert {"GRR", "OUE", "OLH", "BLH", "SubsetSelection", "HadamardResponse", "Table", "PlanarLaplace"} <= set(checked)
+    assert all(checked[name] == {EXACT} for name in ("GRR", "OUE", "OLH", "BLH", "SubsetSelection", "HadamardResponse"))
     assert len(checked) > 20
 
 
@@ -659,10 +672,10 @@ def test_several_fresh_reports_are_guessed_as_often_as_is_said(protocol: Protoco
     for times in (2, 3):
         found = guessed(protocol, times).always
         true = success(reidentify({"q": list(protocol.domain.labels)}, {"q": protocol}, surveys=times))  # type: ignore[attr-defined]
-        if found.how == "at most ":
+        if found.how == AT_MOST:
             assert found.share >= true - 1e-9
         else:
-            assert found.share == pytest.approx(true, abs=0.01 if found.how else 1e-9)
+            assert found.share == pytest.approx(true, abs=1e-9 if found.how == EXACT else 0.01)
 
 
 @pytest.mark.slow
@@ -675,9 +688,9 @@ def test_many_fresh_reports_are_guessed_as_often_as_is_said(protocol: Protocol, 
     table = {"q": list(protocol.domain.labels)}  # type: ignore[attr-defined]
     simulated = reidentify(table, {"q": protocol}, surveys=times).simulate(20_000, seed=7)
     found = guessed(protocol, times).always
-    assert found.share >= simulated - (0.01 if found.how == "about " else 0) - 0.014
-    if found.how != "at most ":
-        assert found.share <= simulated + (0.01 if found.how == "about " else 0) + 0.014
+    assert found.share >= simulated - (0.01 if found.how == ABOUT else 0) - 0.014
+    if found.how != AT_MOST:
+        assert found.share <= simulated + (0.01 if found.how == ABOUT else 0) + 0.014
 
 
 def test_one_bit_means_are_guessed_as_often_as_is_said() -> None:
@@ -688,7 +701,7 @@ def test_one_bit_means_are_guessed_as_often_as_is_said() -> None:
     ones = ends[0] + (ends[1] - ends[0]) * numbers_of_a_half
     low = np.array([(math.comb(3, c) * ones**c * (1 - ones) ** (3 - c)).mean() for c in range(4)])
     found = guessed(protocol, 3).always
-    assert not found.how
+    assert found.how == EXACT
     assert found.share == pytest.approx(np.maximum(low, low[::-1]).sum() / 2, abs=1e-4)
 
 
@@ -731,7 +744,7 @@ def test_fear_and_comfort_are_those_of_the_guesses() -> None:
         assert ("nearly so" in said["seen"]) == ("openly" in said["seen"]) == (level == WEAK)
         assert ("a good guess" in said["seen"]) == (by_guesses == MODERATE)
         if "can find out" in said["seen"]:
-            known = [right.share for one in all_guesses for right in (one.once, one.always) if right.how != "at most "]
+            known = [right.share for one in all_guesses for right in (one.once, one.always) if right.how != AT_MOST]
             assert max(known) > 0.9 - 1e-9, "what is said to be so is so, and not only at most"
         if "Nobody" in said["seen"] or "do not tell" in said["seen"]:
             assert all(one.always.share - one.before < 0.25 for one in all_guesses)
@@ -933,6 +946,6 @@ def test_linkable_reports_are_recognized_and_others_are_not() -> None:
     wide = LOSUE(40, first=1, forever=2)
     assert found(wide) > 0.9, "a state that nobody shares is a cookie"
     few = LOLOHA(1000, first=1, forever=2)
-    assert few.linking(52) <= 1024
+    assert few.law().kept.linking(52) <= 1024
     assert found(LOLOHA(1000, first=1, forever=2, hashing=Strings(4, 8))) < 0.25, "many devices share each state"
     assert all("linked" not in promises(one) for one in two_stages()[:-2])

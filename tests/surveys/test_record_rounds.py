@@ -66,7 +66,7 @@ def test_a_screening_asks_for_the_pairs_that_hang_together() -> None:
     """Of 45 pairs of ten columns four hang together; chance would choose them all once in 10^5 times."""
     random, n = np.random.default_rng(1), 20_000
     record = {f"q{place}": ["a", "b", "c"] for place in range(10)}
-    first = survey({"kind": "screening", "pairs": 4}, {"record": record, "ask": "pairs"})
+    first = survey({"kind": "screening", "pairs": 4}, {"record": record, "per_device": "pairs"})
     assert round_of(first).campaign == Screening(4)
 
     def people() -> dict[str, Any]:
@@ -92,10 +92,10 @@ def test_a_screening_asks_for_the_pairs_that_hang_together() -> None:
 def test_rounds_of_other_questions_are_refused() -> None:
     record = {"a": ["x", "y"], "b": ["x", "y"]}
     for campaign, answers, said in (
-        ({"kind": "regression"}, {"record": record, "ask": "pairs"}, "its rounds are those of a regression"),
-        ({"kind": "screening"}, {"record": record, "ask": 1}, "asks for pairs of parts"),
+        ({"kind": "regression"}, {"record": record, "per_device": "pairs"}, "its rounds are those of a regression"),
+        ({"kind": "screening"}, {"record": record, "per_device": 1}, "asks for pairs of parts"),
         ({"kind": "regression", "batches": 1}, {"record": record, "regress": {"target": "a"}}, "from 2 to 64"),
-        ({"kind": "screening", "pairs": 0}, {"record": record, "ask": "pairs"}, "from 1 to 1024"),
+        ({"kind": "screening", "pairs": 0}, {"record": record, "per_device": "pairs"}, "from 1 to 1024"),
     ):
         with pytest.raises(SpecError, match=said):
             survey(campaign, answers)
@@ -103,5 +103,5 @@ def test_rounds_of_other_questions_are_refused() -> None:
     question = survey({"kind": "regression"}, {"record": record, "regress": {"target": "a"}})["you"]
     with pytest.raises(SpecError, match="at coefficients of 0"):
         RegressionRounds()._check(replace(question, protocol=asked), 1)
-    with pytest.raises(SpecError, match='leave "ask"'):
-        survey({"kind": "regression"}, {"record": record, "ask": 1, "regress": {"target": "a"}})
+    with pytest.raises(SpecError, match='leave "per_device"'):
+        survey({"kind": "regression"}, {"record": record, "per_device": 1, "regress": {"target": "a"}})

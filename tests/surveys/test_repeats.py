@@ -40,7 +40,7 @@ def coverage(protocol: Protocol, rule: Longitudinal, sizes: list[int], repeats: 
     covered = 0
     for count, times in zip(*np.unique(counts, return_counts=True), strict=True):
         tally = Tally(protocol.fingerprint, n, [count, n - count])
-        low, high = find(protocol, tally, 0.95, population=True, repeats=repeats).table.ends[0]
+        low, high = find(protocol, tally, repeats=repeats).table().ends[0]
         covered += times * (low <= SHARE <= high)
     return covered / RUNS
 
@@ -59,12 +59,12 @@ def test_intervals_over_several_epochs_cover(rule: Longitudinal, sizes: list[int
 
 def test_ten_epochs_of_the_same_reports_say_no_more_than_one() -> None:
     protocol = GRR(["yes", "no"], 1)
-    once = find(protocol, Tally(protocol.fingerprint, 400, [220, 180]), population=True)
+    once = find(protocol, Tally(protocol.fingerprint, 400, [220, 180])).table()
     often = Tally(protocol.fingerprint, 4_000, [2_200, 1_800])
     repeats = Repeats.over(MEMOIZE, [400] * 10)
-    assert np.allclose(find(protocol, often, population=True, repeats=repeats).table.ends, once.table.ends)
-    naive = find(protocol, often, population=True).table.ends
-    assert np.allclose(np.diff(naive) * 10**0.5, np.diff(once.table.ends), rtol=0.05)
+    assert np.allclose(find(protocol, often, repeats=repeats).table().ends, once.ends)
+    naive = find(protocol, often).table().ends
+    assert np.allclose(np.diff(naive) * 10**0.5, np.diff(once.ends), rtol=0.05)
     assert noise_floor(protocol, 4_000, 0.95, repeats.noise) == pytest.approx(noise_floor(protocol, 400, 0.95))
 
 
@@ -96,11 +96,12 @@ def test_every_number_beside_an_estimate_allows_for_it(protocol: Protocol) -> No
     tally = protocol.tally(protocol.privatize(words * 200))
     candidates = words if isinstance(protocol.domain, Strings) else None
     for population, consistent in product((False, True), (None, "norm-sub")):
-        how = {"candidates": candidates, "population": population, "consistent": consistent}
+        how = {"candidates": candidates, "consistent": consistent}
         once, often = (find(protocol, tally, repeats=repeats, **how) for repeats in (ONCE, Repeats(4.0, 4.0)))
-        assert np.allclose(often.table.stderr, 2 * once.table.stderr)
-        assert (np.diff(often.table.ends) > np.diff(once.table.ends)).all()
-        wins = [one.result.winner(population=population) for one in (once, often)]
+        tables = [one.table(population=population) for one in (once, often)]
+        assert np.allclose(tables[1].stderr, 2 * tables[0].stderr)
+        assert (np.diff(tables[1].ends) > np.diff(tables[0].ends)).all()
+        wins = [one.winner(population=population) for one in (once, often)]
         assert wins[1].error == pytest.approx(2 * wins[0].error)
         if candidates:
-            assert often.result.unlisted_stderr == pytest.approx(2 * once.result.unlisted_stderr)
+            assert often.unlisted_stderr == pytest.approx(2 * once.unlisted_stderr)

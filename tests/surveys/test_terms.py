@@ -27,7 +27,7 @@ TERMS = Terms(
     Budget("acme", Fraction(4)),
     START,
     START + 30 * DAY,
-    show_from=50,
+    min_reports=50,
 )
 TWO_STAGES = {"rule": "two-stage", "epochs": 30, "values": 2, "first": "1/2", "forever": "1"}
 MEAT = Question("meat", "Do you eat meat?", GRR(["yes", "no"], epsilon=1))
@@ -77,7 +77,7 @@ def test_the_file_gives_the_survey_again() -> None:
         ({"retention": "all"}, "tally or reports"),
         ({"retention": "tally", "delete_days": 0}, "a whole number from 1 to 366"),
         ({"retention": "reports", "delete_days": 7}, '"delete_days" goes with'),
-        ({"show_from": 0}, "smallest number of answers"),
+        ({"min_reports": 0}, "smallest number of answers"),
         ({"replaces": "f00"}, "64 hexadecimal digits"),
         ({"version": 1}, "unknown key 'owner'"),
         ({"version": 3}, "version 3 are unknown"),
@@ -175,7 +175,7 @@ def test_the_forms_of_several_questions_multiply() -> None:
 
 @pytest.mark.parametrize("protocol", [GRR(3, 1), OUE(4, 1), OLH(4, 1), HadamardResponse(3, 1)])
 def test_forms_bound_the_reports_that_there_are(protocol: Any) -> None:
-    assert len(protocol.channel().outputs) <= protocol.report_forms
+    assert len(protocol.channel().outputs) <= protocol.law().forms
 
 
 # -- drafts --------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_a_draft_may_say_everything() -> None:
             "longitudinal": {"rule": "memoize", "epochs": 30, "values": 2},
             "budget": {"group": "acme"},
             "retention": "reports",
-            "show_from": 100,
+            "min_reports": 100,
             "replaces": "0" * 64,
         }
     )
@@ -245,7 +245,7 @@ def test_a_draft_may_say_everything() -> None:
         "opens": "2026-11-01T00:00:00Z",
         "expires": "2026-12-01T00:00:00Z",
         "retention": "reports",
-        "show_from": 100,
+        "min_reports": 100,
         "replaces": "0" * 64,
     }
 
@@ -342,7 +342,7 @@ def test_the_planner_keeps_to_the_rule(asked: list[dict[str, Any]], chosen: list
     survey, plans = plan_draft(Survey, {**MEMOIZED, "questions": asked})
     assert [question.protocol.name for question in survey] == chosen
     assert survey.forms <= 1024
-    assert all(plan.reason.startswith("Of the protocols with at most ") for plan in plans.values())
+    assert all(plan.reason.startswith("Among the protocols with at most ") for plan in plans.values())
     assert list(plans) == [entry["id"] for entry in asked if "protocol" not in entry]
     # Free to choose, the planner would take reports that may not be memoized.
     free = Survey.from_draft({**DRAFT, "questions": asked})
@@ -418,7 +418,7 @@ def test_states_that_work_as_a_cookie_are_said() -> None:
         Survey.from_spec(wrong)
 
 
-SEVERAL = {"several": ["a", "b", "c"], "at_most": 2}
+SEVERAL = {"multiple": ["a", "b", "c"], "at_most": 2}
 
 
 @pytest.mark.parametrize(
@@ -452,9 +452,9 @@ def test_a_draft_waits_until_one_figure_is_readable() -> None:
     questions = [{"id": id, "text": "Do you?", "answers": ["yes", "no"], "protocol": "GRR"} for id in ("a", "b")]
     terms = Survey.from_draft(draft | {"questions": questions}).terms
     assert terms is not None
-    assert terms.show_from == 18
+    assert terms.min_reports == 18
     coin = GRR(["yes", "no"], 1)
-    assert 2 * 1.96 * coin.error(18) < 1 < 2 * 1.96 * coin.error(17)
-    chosen = Survey.from_draft(draft | {"questions": questions, "show_from": 3}).terms
+    assert 2 * 1.96 * coin.worth(18).error < 1 < 2 * 1.96 * coin.worth(17).error
+    chosen = Survey.from_draft(draft | {"questions": questions, "min_reports": 3}).terms
     assert chosen is not None
-    assert chosen.show_from == 3
+    assert chosen.min_reports == 3

@@ -98,7 +98,7 @@ def collecting(survey: Survey) -> Iterator[Collector]:
             self._note()
             collector.arrived.set()
             if collector.hold is not None:
-                collector.hold.wait(20)
+                collector.hold.wait(90)
                 return
             status = collector.replies.pop(0) if collector.replies else 200
             self._reply(status, b'{"accepted":1,"rejected":[]}' if status == 200 else b"{}")

@@ -44,7 +44,7 @@ def bakery() -> Survey:
         Question("bread", "Which bread do you eat most?", OUE(BREADS, epsilon=1)),
     ]
     rule = Longitudinal(epochs=2)
-    usual = terms(longitudinal=rule, budget=8, show_from=100, late=30)
+    usual = terms(longitudinal=rule, budget=8, min_reports=100, late=30)
     own = replace(usual, owner="The Bakers' Guild", purpose="to bake what people can and like to eat")
     return Survey("Bread and health", questions, own)
 

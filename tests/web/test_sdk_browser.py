@@ -16,7 +16,7 @@ from deniable.protocols import GRR, OUE
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
 from deniable.surveys.terms import read_time
 from tests.web.collector import Collector, collecting
-from tests.web.pages.browser import Profile, new_context
+from tests.web.pages.browser import PATIENCE, Profile, new_context
 
 FLAGS = [
     "--headless",
@@ -188,7 +188,7 @@ def test_a_tab_that_dies_while_sending_leaves_the_same_bytes_to_the_next(browser
     collector.hold = threading.Event()
     tab = opened(browser, collector)
     start(tab, collector)
-    assert collector.arrived.wait(20)
+    assert collector.arrived.wait(90)
     tab.close()
     collector.hold.set()
     collector.hold = None
@@ -205,6 +205,7 @@ def test_the_ledger_survives_the_browser(
     receipts = []
     for allowed in (False, True):
         browser = playwright.chromium.launch_persistent_context(tmp_path / "profile", **launch)
+        browser.set_default_timeout(PATIENCE * 1000)
         tab = opened(browser, collector)
         receipts.append(run(tab, collector))
         if allowed:
@@ -304,6 +305,7 @@ def test_blocked_storage_names_the_remedy(
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"profile": {"default_content_setting_values": {"cookies": 2}}}), encoding="ascii")
     browser = playwright.chromium.launch_persistent_context(tmp_path / "profile", **launch)
+    browser.set_default_timeout(PATIENCE * 1000)
     tab = opened(browser, collector)
     for code in (ANSWER, "return client.deliver().catch(refused);"):
         refusal = run(tab, collector, code)

@@ -61,15 +61,15 @@ def test_the_stream_of_a_seed_is_as_documented():
 
 def test_a_changed_law_would_be_noticed(monkeypatch: pytest.MonkeyPatch):
     before = vectors.case(GRR(["yes", "no"], 1), ["yes"], 0, 100)
-    kept = GRR._one
+    kept = GRR.draw
 
     def broken(self, value, bits):
         drawn = bits.integers(self.domain.size)  # the two draws in the other order
         return (value if bits.bernoulli(self.response.keep) else drawn).to_bytes(1, "little")
 
-    monkeypatch.setattr(GRR, "_one", broken)
+    monkeypatch.setattr(GRR, "draw", broken)
     assert vectors.case(GRR(["yes", "no"], 1), ["yes"], 0, 100) != before
-    monkeypatch.setattr(GRR, "_one", kept)
+    monkeypatch.setattr(GRR, "draw", kept)
     assert vectors.case(GRR(["yes", "no"], 1), ["yes"], 0, 100) == before
 
 

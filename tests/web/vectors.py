@@ -56,7 +56,6 @@ from deniable.protocols import (
     Table,
     registered,
 )
-from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits, Tied
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
@@ -226,7 +225,7 @@ def answers(domain: Any) -> list[Any]:
 
 def thresholds(protocol: Protocol) -> dict[str, str]:
     """The integers of a law, under the browser's names."""
-    law: Any = getattr(protocol, "inner", protocol.law if isinstance(protocol, Through) else protocol)
+    law: Any = getattr(protocol, "inner", protocol)
     found: dict[str, Dyadic] = {}
     if hasattr(law, "second"):
         found = {"flip": law.flip, "second": law.second}
@@ -361,7 +360,7 @@ def stages() -> Iterator[dict[str, Any]]:
             later = protocol.permanent_encoded(second, bits, like=state)
             key = protocol.kept_under(second, later).hex()
             drawn = {"random": bits.given.hex(), "state": state.hex(), "reports": reports, "later": later.hex()}
-            links = [float(f"{protocol.linking(epochs):.12g}") for epochs in (1, 7, 52)]
+            links = [float(f"{protocol.law().kept.linking(epochs):.12g}") for epochs in (1, 7, 52)]
             drawn |= {"second": answer_spec(protocol.domain.example), "key": key, "linking": links}
             yield {"spec": protocol.spec(), "instantEpsilon": level, "answer": answer_spec(value), **drawn}
 
@@ -406,7 +405,7 @@ def surveys() -> list[Survey]:
         Budget("bakery", Fraction(20)),
         start,
         read_time("2027-11-01T00:00:00Z"),
-        show_from=100,
+        min_reports=100,
     )
     kept = Terms(
         "Example Bäckergilde",
@@ -497,14 +496,14 @@ def ids() -> Iterator[dict[str, Any]]:
     }
 
 
-def stories() -> Iterator[dict[str, Any]]:
+def stories(language: str = "en") -> Iterator[dict[str, Any]]:
     """What chance does to some answers, in the words of every protocol of this package."""
     ours = [kind for _, kind in sorted(registered().items()) if kind.__module__.startswith("deniable.")]
     for kind in ours:
         for example in kind.examples():
             for seed, answer in enumerate(some_answers(example.domain)[:7]):
-                steps = example.explain(answer, example.privatize([answer], Hashed(seed)).to_bytes())[:-1]
-                texts = [step.text for step in steps]
+                report = example.privatize([answer], Hashed(seed)).to_bytes()
+                texts = [step.text for step in example.explain(answer, report, language)[:-1]]
                 yield {"spec": example.spec(), "answer": answer_spec(answer), "seed": seed, "texts": texts}
 
 
@@ -514,7 +513,7 @@ def changes() -> Iterator[dict[str, Any]]:
     staged = surveys()[-2]
     reordered = Survey("daily", list(reversed(one.questions)), one.terms)
     assert one.terms is not None
-    grown = replace(one.terms, longitudinal=Longitudinal("memoize", 3, 1), show_from=5, owner="Somebody else")
+    grown = replace(one.terms, longitudinal=Longitudinal("memoize", 3, 1), min_reports=5, owner="Somebody else")
     for before, after in ((one, other), (other, one), (one, one), (one, reordered)):
         yield _change(before, after)
     yield _change(Survey("daily", [one.questions[0]], one.terms), Survey("daily", [one.questions[0]], grown))

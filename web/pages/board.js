@@ -4,6 +4,7 @@ import { ROOT } from "./api.js";
 import { campaignCard, health, phase, specCard, tile } from "./cards.js";
 import { Comparison } from "./compare.js";
 import { focusOn, h, newId, show, update } from "./dom.js";
+import { read } from "./document.js";
 import { count, decimal, period, plural } from "./format.js";
 import { QuestionPanel } from "./panel.js";
 
@@ -15,7 +16,7 @@ const METHODS = {
   "norm-mul": "norm-mul: ratios",
   clip: "clip: none below 0",
 };
-const PAUSE = 1000;
+const PAUSE = 5000; // milliseconds between two loads that news alone ask for
 const LATEST = "latest";
 
 const ALL = "all"; // what all strata together are called
@@ -35,7 +36,14 @@ function parts(question) {
   const { strata, inner, groups = strata && [{ name: ALL, protocol: inner }, ...strata] } = protocol;
   if (!groups) return [question];
   const names = (view) => view?.map((i) => protocol.domain.columns[i].name);
-  return groups.map(({ name, protocol: own }, i) => ({ id, part: name, text: `${text} – ${name}`, protocol: own, stratum: strata && name, columns: names(protocol.views?.[i]) }));
+  return groups.map(({ name, protocol: own }, i) => ({
+    id,
+    part: name,
+    text: `${text} – ${name}`,
+    protocol: own,
+    stratum: strata && name,
+    columns: names(protocol.views?.[i]),
+  }));
 }
 
 /** What a question, or a part of one, is called. */
@@ -59,6 +67,10 @@ export class Board {
   #again = false;
   #newest = null;
   #epochs = []; // as the last status had them
+  #changed = new Set(); // periods that news named since the last load
+  #version = null; // of the sums that are shown; null if the last load failed
+  #loaded = -PAUSE;
+  #waiting = null;
   #series = new Map(); // readings by epoch, of panels that are shown over time
   #chosen = [];
   #strata = [];
@@ -107,12 +119,25 @@ export class Board {
     const states = (on) => {
       this.#live.classList.toggle("on", on);
       this.#live.textContent = on ? "live" : "not connected: trying again";
-      if (on) this.load();
+      if (on && this.#version === null) this.load(); // else the stream tells what changed
     };
-    this.#api.follow(`${this.#base}/stream`, { signal: this.#stop.signal, onevent: () => this.load(), onstate: states });
+    this.#api.follow(`${this.#base}/stream`, { signal: this.#stop.signal, onevent: (news) => this.#hear(news), onstate: states });
+  }
+
+  #hear({ epoch, version }) {
+    if (version === this.#version) return;
+    this.#changed.add(epoch);
+    this.#wait();
+  }
+
+  /** Load what news named: at once if the last load is some time ago, else once for all that come until then. */
+  #wait() {
+    if (this.#loading || !this.#changed.size) return;
+    this.#waiting ??= setTimeout(() => this.load(), Math.max(0, this.#loaded + PAUSE - performance.now()));
   }
 
   stop() {
+    clearTimeout(this.#waiting);
     this.#stop.abort();
   }
 
@@ -147,13 +172,20 @@ export class Board {
       this.#select("top", "Answers", [...tops, [null, "all"]]),
       this.#select("bins", "Bins", [[null, "as the noise allows"], ...[10, 20, 50, 100].map((n) => [n, `about ${n}`])]),
       this.#select("order", "Order", [["auto", "usual"], ["own", "as asked"], ["share", "most common first"]]),
-      this.#columns.length ? [this.#select("down", "Rows of tables", this.#tableOptions), this.#select("along", "Columns of tables", this.#tableOptions)] : null,
-      this.#strata.length ? this.#select("stratum", "Strata", [["", "all of them"], [ALL, "together only"], ...this.#strata.map((name) => [name, name])]) : null,
+      ...this.#tableSelects(),
+      this.#strata.length ? this.#stratumSelect() : null,
     );
   }
 
-  get #tableOptions() {
-    return [["", "any"], ...this.#columns.map((name) => [name, name])];
+  #tableSelects() {
+    if (!this.#columns.length) return [];
+    const options = [["", "any"], ...this.#columns.map((name) => [name, name])];
+    return [this.#select("down", "Rows of tables", options), this.#select("along", "Columns of tables", options)];
+  }
+
+  #stratumSelect() {
+    const own = this.#strata.map((name) => [name, name]);
+    return this.#select("stratum", "Strata", [["", "all of them"], [ALL, "together only"], ...own]);
   }
 
   /** Show the panels of the stratum that was chosen, beside those of everybody, and the tables of the columns that were. */
@@ -210,7 +242,7 @@ export class Board {
 
   /** The latest period that has enough answers to show, or that has any. */
   #findNewest(epochs) {
-    const enough = epochs.filter(({ n }) => n >= this.survey.terms.showFrom);
+    const enough = epochs.filter(({ n }) => n >= this.survey.terms.minReports);
     this.#newest = (enough.at(-1) ?? epochs.at(-1))?.epoch ?? null;
   }
 
@@ -239,14 +271,18 @@ export class Board {
     return Promise.all(asked.map((one, i) => this.#api.json(`${this.#base}/${path}`, { ...query, ...this.#intervals, ...one, ...(i ? {} : once) })));
   }
 
-  /** The status and the readings by question, unbiased and consistent: in one request, but for questions with texts of their own. */
-  async #read() {
+  /**
+   * The status and the documents by question: in one request, but for questions with texts of their own. Where it is
+   * known which periods have `changed`, the status is about these.
+   */
+  async #read(changed) {
     const { about, bins, post } = this.state;
     const asked = [...new Set(this.panels.map((panel) => panel.range).filter(Boolean))];
     const query = { epochs: this.#range, about, bins, range: asked, post: "none", consistent: post };
-    const replies = await this.#ask("estimates", query, { status: true });
-    const byQuestion = (readings) => new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, said: one.notes, notes, asked }])));
-    return [replies[0].status, byQuestion(replies.map(({ series }) => series[0])), byQuestion(replies.map(({ consistent }) => consistent[0]))];
+    const replies = await this.#ask("estimates", query, { status: true, status_epochs: changed && `${changed[0]}..${changed.at(-1)}` });
+    const readings = replies.map(({ series }) => series[0]);
+    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...read(one), asked }]));
+    return [replies[0].status, new Map(named), new Set(readings.flatMap(({ notes }) => notes))];
   }
 
   /** Changes by question from one range of periods to another. */
@@ -255,50 +291,61 @@ export class Board {
     return new Map(replies.flatMap(({ questions }) => questions.map((one) => [keyOf(one), one])));
   }
 
-  /** Everything anew; while it is on its way, one more time is enough for all who ask. */
+  /** Everything that is shown; while it is on its way, one more time is enough for all who ask. */
   load() {
     if (this.#loading) {
       this.#again = true;
       return this.#loading;
     }
-    this.#loading = this.#load().finally(async () => {
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    clearTimeout(this.#waiting);
+    this.#waiting = null;
+    this.#loading = this.#load().finally(() => {
       this.#loading = null;
+      this.#loaded = performance.now();
       if (this.#again) {
         this.#again = false;
         this.load();
-      }
+      } else this.#wait();
     });
     return this.#loading;
   }
 
   async #load() {
+    const changed = this.#changed.size && this.#version !== null ? [...this.#changed].sort((a, b) => a - b) : null;
+    this.#changed.clear();
     try {
       const latest = this.state.first === LATEST;
       if (latest && this.#newest === null) this.#findNewest((await this.#api.json(`${this.#base}/status`)).epochs);
       const asked = { ...this.state };
       const before = this.#newest;
-      const [status, raw, consistent] = await this.#read();
+      const [status, found, notes] = await this.#read(changed);
+      status.epochs = this.#merge(changed, status.epochs);
       if (latest) this.#findNewest(status.epochs);
       if (this.#newest !== before) this.#again = true; // a new period: its readings are asked for next
       this.#epochs = status.epochs;
+      this.#version = status.version;
       this.#error.textContent = "";
       this.#show(status);
       await this.#combine();
-      this.#warn(new Set([...raw.values()].flatMap(({ notes }) => notes)));
-      for (const panel of this.panels) {
-        const [own, other] = [raw.get(panel.key), consistent.get(panel.key)];
-        panel.update(own, other.rows.length === own.rows.length ? other : own, asked);
-      }
+      this.#warn(notes);
+      for (const panel of this.panels) panel.update(found.get(panel.key), asked);
       this.#choose();
       this.#offerControls();
     } catch (error) {
+      this.#version = null;
       this.#error.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}. What is shown here is from before.`;
     }
   }
 
+  /** All periods, given those that were asked for. */
+  #merge(changed, epochs) {
+    if (!changed) return epochs;
+    const others = this.#epochs.filter(({ epoch }) => epoch < changed[0] || epoch > changed.at(-1));
+    return [...others, ...epochs].sort((a, b) => a.epoch - b.epoch);
+  }
+
   #show(status) {
-    const { terms } = this.survey;
+    const { terms, lifetimeEpsilon } = this.survey;
     this.#offerEpochs(status.epochs);
     const [first, last] = this.state.first === LATEST ? [this.#newest, this.#newest] : [this.state.first, this.state.last];
     const chosen = status.epochs.filter(({ epoch }) => (first === "" || epoch >= first) && (last === "" || epoch <= last));
@@ -309,7 +356,9 @@ export class Board {
       tile(count(n), this.counted(n).split(" ")[1]),
       tile(decimal(this.survey.epsilon), "epsilon of a submission"),
       ...(this.survey.delta === null ? [] : [tile(this.survey.delta, "delta of a submission")]),
-      this.survey.lifetimeEpsilon === null ? tile("no bound", "on what all reports of a device tell together") : tile(decimal(this.survey.lifetimeEpsilon), "lifetime epsilon"),
+      lifetimeEpsilon === null
+        ? tile("no bound", "on what all reports of a device tell together")
+        : tile(decimal(lifetimeEpsilon), "lifetime epsilon"),
       tile(plural(chosen.length, "period"), chosen.length ? period(terms.epochs, chosen[0].epoch, chosen.at(-1).epoch) : "with answers"),
       tile(...phase(status.state, terms)),
     );
@@ -348,7 +397,8 @@ export class Board {
     if (changed.length) {
       const { series } = await this.#api.json(`${this.#base}/estimates`, { ...query, epochs: `${changed[0]}..${changed.at(-1)}` });
       const states = new Map(wanted.map((one) => [one.epoch, state(one)]));
-      const readings = series.map(({ first: epoch, questions }) => ({ epoch, question: questions.find((one) => keyOf(one) === panel.key) }));
+      const own = (questions) => read(questions.find((one) => keyOf(one) === panel.key));
+      const readings = series.map(({ first: epoch, questions }) => ({ epoch, question: own(questions) }));
       if (!readings.every(({ epoch }) => states.has(epoch))) return readings; // answers that evolve are one reading
       for (const { epoch, question } of readings) known.set(epoch, { state: states.get(epoch), question });
     }
@@ -359,7 +409,16 @@ export class Board {
 
   async csv(panel, more = {}) {
     const { post, view, about, bins } = this.state;
-    const query = { epochs: this.#range, ...this.#intervals, about, bins, post: view === "consistent" ? post : "none", question: panel.id, candidates: panel.candidates, ...more };
+    const query = {
+      epochs: this.#range,
+      ...this.#intervals,
+      about,
+      bins,
+      post: view === "consistent" ? post : "none",
+      question: panel.id,
+      candidates: panel.candidates,
+      ...more,
+    };
     panel.save(await this.#api.text(`${this.#base}/estimates.csv`, query));
   }
 
@@ -368,7 +427,7 @@ export class Board {
     const { view, level, at, about, bins } = this.state;
     const { epochs, post } = { epochs: this.#range, post: view === "consistent" ? this.state.post : "none", ...given };
     return [
-      `deniable ${panel.kind === "found" ? "discover" : "estimate"} ${this.survey.fingerprint}`,
+      `deniable estimate ${this.survey.fingerprint}`,
       `--from ${ROOT.replace(/\/$/, "")}`,
       `--question ${panel.id}`,
       epochs ? `--epochs ${epochs}` : "",

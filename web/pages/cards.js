@@ -2,6 +2,7 @@
 
 import { ROOT } from "./api.js";
 import { bars, ranges } from "./charts.js";
+import { read } from "./document.js";
 import { command, h, table } from "./dom.js";
 import { count, decimal, duration, factor, fraction, label, moment, percent, period, plural } from "./format.js";
 import { band, course, kept, lifetime } from "./promises.js";
@@ -23,17 +24,37 @@ export function specCard(survey) {
       fact("Owner", terms.owner),
       fact("Purpose", terms.purpose),
       fact("One submission", `${level(survey.epsilon)}${survey.delta === null ? "" : ` and delta ${survey.delta}`}`),
-      fact("Lifetime", `${survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)}${terms.budget.delta === "0" ? "" : ` and delta ${terms.budget.delta}`} for “${terms.budget.group}”`),
+      fact("Lifetime", `${overLifetime(survey)}; ${budget(terms.budget)}`),
       fact("Protection", survey.relation === "any" ? band(survey) : `${band(survey)}, between ${survey.questions[0].protocol.over}`),
       fact("How often", epochs === 1 ? often : `${often}; ${course(terms.longitudinal)}`),
       fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),
       fact("Kept", kept(survey)),
-      fact("Results shown", `from ${plural(terms.showFrom, "answer")} on`),
+      fact("Results shown", `from ${plural(terms.minReports, "answer")} on`),
       terms.campaign ? fact("Round", `${terms.campaign.round} of ${terms.campaign.rounds} (${terms.campaign.kind}): a device answers one`) : null,
       terms.replaces ? fact("Replaces", h("code", {}, terms.replaces)) : null,
       fact("Fingerprint", h("code", {}, fingerprint)),
     ),
-    h("p", {}, h("a", { href: `${ROOT}s/${fingerprint}` }, "The page that asks"), " · ", h("a", { href: `${ROOT}v1/surveys/${fingerprint}` }, "The very bytes"), " · ", h("a", { href: `${ROOT}audit/${fingerprint}` }, "Audit"), " · ", h("a", { href: `${ROOT}audit/${fingerprint}#risk` }, "What it risks")),
+    links(fingerprint),
+  );
+}
+
+const overLifetime = (survey) => (survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon));
+
+const budget = ({ epsilon, delta, group }) =>
+  `budget ${decimal(epsilon)}${delta === "0" ? "" : ` and delta ${delta}`} for “${group}”`;
+
+function links(fingerprint) {
+  const link = (path, words) => h("a", { href: `${ROOT}${path}` }, words);
+  return h(
+    "p",
+    {},
+    link(`s/${fingerprint}`, "The page that asks"),
+    " · ",
+    link(`v1/surveys/${fingerprint}`, "The very bytes"),
+    " · ",
+    link(`audit/${fingerprint}`, "Audit"),
+    " · ",
+    link(`audit/${fingerprint}#risk`, "What it risks"),
   );
 }
 
@@ -66,10 +87,12 @@ export function campaignCard(survey, { kind, rounds, published, questions }, sai
 }
 
 /** One scale per unit; shares are drawn as bars. */
-function figures({ text, kind, level, rows }) {
+function figures(document) {
+  const { text, level } = document;
+  const { rows, picture } = read(document);
   const named = rows.map((row) => ({ ...row, label: label(row.label) }));
   const title = `All rounds together: “${text}” with ${percent(level, 0)} intervals`;
-  if (kind === "shares") return bars(named.map(({ label: name, ...one }) => ({ label: name, bars: [one] })), { title });
+  if (picture === "bars") return bars(named.map(({ label: name, ...one }) => ({ label: name, bars: [one] })), { title });
   const units = [...new Set(rows.map(({ unit }) => unit))];
   return units.map((unit) => ranges(named.filter((row) => row.unit === unit), { title, unit }));
 }
@@ -108,7 +131,12 @@ export function health(survey, status) {
       table(
         "Periods",
         ["Period", "State", "Counted", "Hash of the final sums"],
-        epochs.map(({ epoch, state, n, sha256 }) => [`${epoch}: ${period(survey.terms.epochs, epoch)}`, state, count(n), sha256 ? h("code", {}, sha256.slice(0, 16), "…") : "–"]),
+        epochs.map(({ epoch, state, n, sha256 }) => [
+          `${epoch}: ${period(survey.terms.epochs, epoch)}`,
+          state,
+          count(n),
+          sha256 ? h("code", {}, sha256.slice(0, 16), "…") : "–",
+        ]),
         { class: "periods" },
       ),
     ),

@@ -159,7 +159,13 @@ export function histogram(bins, { title, unit }) {
       const [middle, cap] = [(left + right) / 2, Math.min(1, (right - left) / 6)];
       const at = (share) => y(Math.min(top, Math.max(0, share)));
       return [
-        svg("rect", { x: `${left + 0.02 * (right - left)}%`, width: `${0.96 * (right - left)}%`, y: `${at(bin.value)}%`, height: `${100 - at(bin.value)}%`, class: `bar${covers(bin) ? " unsure" : ""}` }),
+        svg("rect", {
+          x: `${left + 0.02 * (right - left)}%`,
+          width: `${0.96 * (right - left)}%`,
+          y: `${at(bin.value)}%`,
+          height: `${100 - at(bin.value)}%`,
+          class: `bar${covers(bin) ? " unsure" : ""}`,
+        }),
         line(`${middle}%`, `${middle}%`, at(bin.low), at(bin.high), "whisker"),
         [bin.low, bin.high].map((end) => line(`${middle - cap}%`, `${middle + cap}%`, at(end), at(end), "whisker")),
       ];
@@ -169,7 +175,7 @@ export function histogram(bins, { title, unit }) {
 
 /**
  * Cumulative shares in their band: `points` are { end, value, low, high } for the numbers up to `end`, `marks` the
- * quantiles { share, value, low, high }. Between two points the share is at least that of the first, at most that of the second.
+ * quantiles { quantile, value, low, high }. Between two points the share is at least that of the first, at most that of the second.
  */
 export function cumulative(points, marks, { title, unit }) {
   const ends = [points[0].end, points.at(-1).end];
@@ -185,7 +191,7 @@ export function cumulative(points, marks, { title, unit }) {
         svg("path", { class: "band", d: `${[...lower, ...back].join("")}Z` }),
         svg("path", { class: "curve", d: points.map(({ end, value }, i) => corner(i ? "L" : "M", end, value)).join("") }),
       ),
-      marks.map(({ share, value, low, high }) => [
+      marks.map(({ quantile: share, value, low, high }) => [
         line(`${x(low)}%`, `${x(high)}%`, y(share), y(share), "whisker"),
         svg("circle", { cx: `${x(value)}%`, cy: `${y(share)}%`, r: 4, class: "mark" }),
       ]),
@@ -206,7 +212,10 @@ export function heatMap(rows, { title, names, interval, square = false }) {
   const [[bottom, top], [left, right]] = [span("begin", "end"), span("second_begin", "second_end")];
   const x = (value) => (100 * (value - left)) / (right - left);
   const y = (value) => 100 - (100 * (value - bottom)) / (top - bottom);
-  const words = (row) => `${row.label}: ${[row.value, row.low, row.high].map((share) => percent(share, digitsFor(row.stderr))).join(", from ").replace(/, from ([^,]*)$/, " to $1")} (${interval})`;
+  const words = (row) => {
+    const [value, low, high] = [row.value, row.low, row.high].map((share) => percent(share, digitsFor(row.stderr)));
+    return `${row.label}: ${value}, from ${low} to ${high} (${interval})`;
+  };
   const map = svg(
     "svg",
     { class: "lines numbered map", role: "img", "aria-label": title },
@@ -216,7 +225,14 @@ export function heatMap(rows, { title, names, interval, square = false }) {
       const strength = (density(row) / most).toFixed(3);
       const place = { x: `${at}%`, y: `${over}%`, width: `${width}%`, height: `${height}%` };
       const dot = covers(row) && svg("circle", { cx: `${at + width / 2}%`, cy: `${over + height / 2}%`, r: 2.5, class: "dot" });
-      return svg("g", {}, svg("title", {}, words(row)), svg("rect", { ...place, class: "ground" }), svg("rect", { ...place, class: "bar", "fill-opacity": strength }), dot);
+      return svg(
+        "g",
+        {},
+        svg("title", {}, words(row)),
+        svg("rect", { ...place, class: "ground" }),
+        svg("rect", { ...place, class: "bar", "fill-opacity": strength }),
+        dot,
+      );
     }),
     ticks(left, right).map((v) => svg("text", { x: `${x(v)}%`, y: "100%", dy: 18, "text-anchor": "middle" }, quantity(v))),
     ticks(bottom, top).map((v) => svg("text", { x: 0, y: `${y(v)}%`, dx: -8, dy: 4, "text-anchor": "end" }, quantity(v))),
@@ -282,9 +298,11 @@ export function lines(series, { title, xName, yName, mark, write = (value) => `$
     ),
     mark && svg("circle", { cx: `${x(mark[0])}%`, cy: `${y(mark[1])}%`, r: 5, fill: "currentColor" }),
   );
-  const keys = names.map((name, i) =>
-    h("li", {}, svg("svg", { "aria-hidden": "true" }, colored(svg("line", { x1: 0, x2: "100%", y1: "50%", y2: "50%", "stroke-width": 3, "stroke-dasharray": DASHES[i % 4] }), i)), name),
-  );
+  const sample = (i) => {
+    const level = { x1: 0, x2: "100%", y1: "50%", y2: "50%" };
+    return colored(svg("line", { ...level, "stroke-width": 3, "stroke-dasharray": DASHES[i % 4] }), i);
+  };
+  const keys = names.map((name, i) => h("li", {}, svg("svg", { "aria-hidden": "true" }, sample(i)), name));
   return h("div", {}, drawn, h("ul", { class: "legend" }, keys, mark && h("li", {}, "● the plan")));
 }
 

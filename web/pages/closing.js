@@ -2,18 +2,19 @@
 
 import { h, table } from "./dom.js";
 import { moment, period } from "./format.js";
+import { rich, say } from "./words.js";
 
-const PHASES = {
-  waiting: ({ opens }) => ["The survey has not opened yet", `It opens on ${moment(opens)} (UTC).`],
-  over: ({ expires }) => ["The survey is over", `It closed on ${moment(expires)} (UTC).`],
-  closed: () => ["The survey is closed", "Its owner has closed it, and no more answers are taken."],
-  deleted: () => ["The survey was deleted", "Its owner has deleted it, and no more answers are taken."],
-};
+const PHASES = ["waiting", "over", "closed", "deleted"];
+
+const phase = (name, { opens, expires }) => [
+  say(`closed.${name}`),
+  say(`closed.${name}.text`, { opens: moment(opens), expires: moment(expires) }),
+];
 
 /** A title and a text if the terms allow no answer at this time, otherwise null. */
 export function notOpen(terms, now) {
-  if (now < terms.opens) return PHASES.waiting(terms);
-  return now >= terms.expires ? PHASES.over(terms) : null;
+  if (now < terms.opens) return phase("waiting", terms);
+  return now >= terms.expires ? phase("over", terms) : null;
 }
 
 /**
@@ -22,28 +23,27 @@ export function notOpen(terms, now) {
  */
 export function shut(terms, listed, now) {
   if (listed?.open !== false) return null;
-  if (PHASES[listed.state]) return PHASES[listed.state](terms);
+  if (PHASES.includes(listed.state)) return phase(listed.state, terms);
   const { epochs } = terms;
   const epoch = epochs.at(now);
-  const next = epoch < epochs.last ? `The next period begins on ${moment(epochs.origin + (epoch + 1) * epochs.seconds)} (UTC).` : "It was the last one.";
-  return ["This period is closed", `Answers for ${period(epochs, epoch)} (UTC) are not taken any more, so nothing is asked. ${next}`];
+  const next = moment(epochs.origin + (epoch + 1) * epochs.seconds);
+  const after = epoch < epochs.last ? say("closed.period.next", { next }) : say("closed.period.last");
+  return [say("closed.period"), `${say("closed.period.text", { period: period(epochs, epoch) })} ${after}`];
 }
-
-const PRIVACY = { weaker: "weaker privacy", stronger: "stronger privacy", neutral: "no weaker" };
 
 /** How a survey differs from the one that it replaces and that was answered here; `agree` goes on to the questions. */
 export function differences(changes, agree) {
   // That it replaces the other one is why they are compared.
   const seen = changes.filter(({ what }) => what !== "replaces");
-  const rows = seen.map(({ what, before, after, privacy }) => [what, PRIVACY[privacy], before, after]);
+  const rows = seen.map(({ what, before, after, privacy }) => [what, say(`changes.${privacy}`), before, after]);
   const weaker = changes.filter(({ privacy }) => privacy === "weaker").length;
   return h(
     "section",
     { class: `card ${weaker ? "warn" : ""}`, "aria-labelledby": "changes-title" },
-    h("h2", { id: "changes-title" }, "This survey has changed since you answered it"),
-    h("p", {}, weaker ? "It protects you less than before: see the rows marked “weaker privacy”." : "It protects you no less than before.", " Nothing is asked until you have seen what is different."),
-    table("What is different", ["What", "Privacy", "Before", "Now"], rows),
-    h("button", { type: "button", class: "second", onclick: agree }, "Go on to the questions"),
+    h("h2", { id: "changes-title" }, say("changes.title")),
+    h("p", {}, `${say(weaker ? "changes.less" : "changes.notless")} ${say("changes.until")}`),
+    table(say("changes.table"), ["what", "privacy", "before", "now"].map((name) => say(`changes.column.${name}`)), rows),
+    h("button", { type: "button", class: "second", onclick: agree }, say("changes.go")),
   );
 }
 
@@ -52,8 +52,8 @@ export function successor(server, listed) {
   const known = (fingerprint) => /^[0-9a-f]{64}$/.test(fingerprint ?? "");
   const link = (fingerprint, words) => h("a", { href: `${server}s/${fingerprint}` }, words);
   if (known(listed?.replaced_by)) {
-    return h("p", { class: "card warn" }, "A newer survey replaces this one: ", link(listed.replaced_by, "go to the newer one"), ".");
+    return h("p", { class: "card warn" }, rich("replaced", { link: link(listed.replaced_by, say("replaced.link")) }));
   }
   if (!known(listed?.next_round)) return null;
-  return h("p", { class: "card" }, "This round is followed by another, for those who have not taken part yet: ", link(listed.next_round, "go to the next round"), ".");
+  return h("p", { class: "card" }, rich("followed", { link: link(listed.next_round, say("followed.link")) }));
 }

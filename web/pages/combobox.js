@@ -4,6 +4,7 @@
  */
 
 import { h, newId } from "./dom.js";
+import { say } from "./words.js";
 
 const SHOWN = 50;
 const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
@@ -13,7 +14,7 @@ export function combobox(labels, { id, describedBy, change = () => undefined }) 
   const keys = labels.map(plain);
   const listId = newId("list");
   let [matches, active, chosen] = [[], -1, null];
-  const list = h("ul", { id: listId, role: "listbox", "aria-label": "Answers", hidden: true });
+  const list = h("ul", { id: listId, role: "listbox", "aria-label": say("search.answers"), hidden: true });
   const status = h("div", { role: "status", class: "hidden" });
   const input = h("input", {
     id,
@@ -21,7 +22,7 @@ export function combobox(labels, { id, describedBy, change = () => undefined }) 
     role: "combobox",
     autocomplete: "off",
     spellcheck: "false",
-    placeholder: "Type to search",
+    placeholder: say("search.type"),
     "aria-autocomplete": "list",
     "aria-expanded": "false",
     "aria-controls": listId,
@@ -67,8 +68,8 @@ export function combobox(labels, { id, describedBy, change = () => undefined }) 
       input.setAttribute("aria-activedescendant", `${listId}-${active}`);
       list.children[active].scrollIntoView({ block: "nearest" });
     } else input.removeAttribute("aria-activedescendant");
-    const more = matches.length > SHOWN ? `, the first ${SHOWN} are shown` : "";
-    status.textContent = matches.length ? `${matches.length} of ${labels.length} answers match${more}` : "no answer matches";
+    const found = { n: String(matches.length), of: String(labels.length), shown: SHOWN };
+    status.textContent = say(matches.length ? (matches.length > SHOWN ? "search.many" : "search.some") : "search.none", found);
   }
 
   function close() {

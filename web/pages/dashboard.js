@@ -42,20 +42,30 @@ function go(event, fingerprint) {
 function choose(surveys) {
   document.title = "Dashboard";
   const seconds = (text) => Date.parse(text) / 1000;
-  const entry = ({ fingerprint, name, owner, state, opens, expires, epsilon, replaced_by: next, round, rounds }) =>
+  const link = (fingerprint, words) =>
+    h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, words);
+  const facts = ({ owner, state, opens, expires, epsilon, replaced_by: next, round, rounds }) => [
+    owner,
+    phase(state, { opens: seconds(opens), expires: seconds(expires) }).join(", "),
+    `epsilon ${decimal(epsilon)}`,
+    ...(round ? [`round ${round} of ${rounds}`] : []),
+    ...(next ? [`replaced by ${next.slice(0, 12)}…`] : []),
+  ];
+  const entry = (survey) =>
     h(
       "section",
       { class: "card" },
-      h("h2", {}, h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, name)),
-      h("p", {}, [owner, phase(state, { opens: seconds(opens), expires: seconds(expires) }).join(", "), `epsilon ${decimal(epsilon)}`, ...(round ? [`round ${round} of ${rounds}`] : []), ...(next ? [`replaced by ${next.slice(0, 12)}…`] : [])].join(" · ")),
-      h("code", { class: "note" }, fingerprint),
+      h("h2", {}, link(survey.fingerprint, survey.name)),
+      h("p", {}, facts(survey).join(" · ")),
+      h("code", { class: "note" }, survey.fingerprint),
     );
   // All rounds of a campaign are one entry, whose title leads to the last round.
   const known = new Map(surveys.map((one) => [one.fingerprint, one]));
   const later = new Set(surveys.map(({ next_round: after }) => after).filter((after) => known.has(after)));
   const chain = (one) => (known.has(one.next_round) ? [one, ...chain(known.get(one.next_round))] : [one]);
   const chains = surveys.filter(({ fingerprint }) => !later.has(fingerprint)).map(chain);
-  const links = (rounds) => rounds.map(({ fingerprint, round, state }) => h("li", {}, h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, `Round ${round}`), `, ${state}`));
+  const links = (rounds) =>
+    rounds.map(({ fingerprint, round, state }) => h("li", {}, link(fingerprint, `Round ${round}`), `, ${state}`));
   const whole = (rounds) => {
     const card = entry(rounds.at(-1));
     if (rounds.length > 1) card.append(h("ul", { "aria-label": "Rounds" }, links(rounds)));

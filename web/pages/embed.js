@@ -20,7 +20,9 @@ class DeniableSurvey extends HTMLElement {
     // A page that does not say that it can be dark is light on a dark system, and so is the survey inside it.
     const around = getComputedStyle(this.parentElement ?? document.documentElement).colorScheme;
     this.classList.toggle("light", !around.includes("dark"));
-    import("./survey.js").then(({ mountSurvey }) => mountSurvey(place, { server, fingerprint }));
+    const spoken = (language, direction) => Object.assign(place, { lang: language, dir: direction });
+    const languages = [this.closest("[lang]")?.lang]; // the page's language comes before the browser's
+    import("./survey.js").then(({ mountSurvey }) => mountSurvey(place, { server, fingerprint, languages, spoken }));
   }
 }
 

@@ -4,8 +4,9 @@
  */
 
 import { fraction } from "./format.js";
+import { either, word } from "./words.js";
 
-export const [EXACT, ABOUT, AT_MOST] = ["", "about ", "at most "];
+export const [EXACT, ABOUT, AT_MOST] = ["exact", "about", "bound"];
 const WAYS = [EXACT, ABOUT, AT_MOST];
 
 const MOST_COUNTED = 64; // fresh reports up to which the counts of all answers are followed exactly
@@ -31,7 +32,7 @@ function guessed(given, times = 1, stages = false) {
   const protocol = given.inner ?? given;
   const parts = partsOf(protocol);
   if (parts.length) return parts.map((part) => guessedPart(part, times)).reduce((best, part) => (part.always.share > best.always.share ? part : best));
-  const { thinks, yours = "yours", size } = secret(protocol);
+  const { thinks, yours = word("guessed.yours"), size } = secret(protocol);
   const once = rightOf(protocol, size, 1, null);
   const kept = stages && protocol.forever;
   const always = kept ? right(bound(fraction(protocol.forever), size), AT_MOST) : times === 1 ? once : rightOf(protocol, size, times, once);
@@ -42,21 +43,19 @@ const NUMBERS = ["window", "mean output", "range", "end, twice", "figure"];
 
 /** What is thought beforehand, what is guessed, and among how many. */
 function secret({ relation, domain, shape, read }) {
-  if (relation === "stream") return { thinks: "finds two courses of your answers over time equally likely", size: 2 };
+  if (relation === "stream") return { thinks: word("thinks.courses"), size: 2 };
   if (domain?.columns) {
     const sizes = domain.columns.map(({ domain: own }) => own.size ?? 2);
-    if (relation === "profiles") return { thinks: `thinks ${everyone(sizes[0], "profiles")} equally likely, and knows no more of your value than the profiles say,`, size: sizes[0] };
+    if (relation === "profiles") return { thinks: either("thinks.profiles", sizes[0]), size: sizes[0] };
     const cells = sizes.reduce((product, size) => product * size, 1);
-    if (relation === "metric") return { thinks: `thinks ${everyone(cells, "cells")} equally likely`, size: cells };
-    return { thinks: "thinks all answers equally likely", yours: "the part of yours that is easiest to guess", size: Math.min(...sizes) };
+    if (relation === "metric") return { thinks: either("thinks.cells", cells), size: cells };
+    return { thinks: word("thinks.record"), yours: word("guessed.easiest"), size: Math.min(...sizes) };
   }
   const isNumber = NUMBERS.includes(shape) || (relation === "sum" && read === "mean");
-  if (domain?.kind === "interval" || (domain?.kind === "integers" && isNumber)) return { thinks: "finds both halves of the range equally likely", size: 2 };
-  if (domain?.size) return { thinks: `thinks ${everyone(domain.size, "answers")} equally likely`, size: domain.size };
-  return { thinks: "finds two possible answers equally likely", size: 2 };
+  if (domain?.kind === "interval" || (domain?.kind === "integers" && isNumber)) return { thinks: word("thinks.halves"), size: 2 };
+  if (domain?.size) return { thinks: either("thinks.answers", domain.size), size: domain.size };
+  return { thinks: word("thinks.two"), size: 2 };
 }
-
-export const everyone = (count, what) => (count === 2 ? `both ${what}` : `all ${count.toLocaleString("en")} ${what}`);
 
 /** The columns of a record, where chance picks the one that a report is about. */
 function partsOf({ shape, groups = [], domain }) {
@@ -72,12 +71,13 @@ function guessedPart({ name, chance, protocol }, times) {
   const [found] = each;
   const once = right(chance * found.once.share + (1 - chance) * found.before, found.once.how);
   const known = [right(found.before), ...each.map(({ always }) => always)];
-  if (times === 1) return { ...found, yours: `your answer to “${name}”`, once, always: once };
+  const yours = word("guessed.part", { name });
+  if (times === 1) return { ...found, yours, once, always: once };
   const weights = times > MOST_COUNTED ? null : binomial(times, chance);
   const always = weights
     ? right(weights.reduce((sum, weight, i) => sum + weight * known[i].share, 0), roughest(known))
     : right(guessed(protocol, times).always.share, AT_MOST);
-  return { ...found, yours: `your answer to “${name}”`, once, always };
+  return { ...found, yours, once, always };
 }
 
 function rightOf(protocol, size, times, once) {
@@ -142,7 +142,9 @@ const KNOWN = {
     const laws = released.map((law, i) => law.map((weight) => chance(weight, wholes[i])));
     return right(laws[0].reduce((sum, _, y) => sum + Math.max(...laws.map((law) => law[y])), 0) / laws.length);
   },
-  place: ({ chances: { right: found, total }, domain: { shape: [rows, columns] } }, times) => (times > 1 ? null : right(chance(found, total * BigInt(rows * columns)))),
+  place({ chances: { right: found, total }, domain: { shape: [rows, columns] } }, times) {
+    return times > 1 ? null : right(chance(found, total * BigInt(rows * columns)));
+  },
   window({ domain, thresholds, positions, width }, times) {
     const outputs = positions + width - 1;
     if (domain.kind !== "interval" || outputs > MOST_OUTPUTS) return null;

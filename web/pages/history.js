@@ -2,49 +2,36 @@
 
 import { h, show } from "./dom.js";
 import { byteView } from "./life.js";
-import { decimal, period, plural } from "./format.js";
+import { decimal, period } from "./format.js";
 import { promises, stays as stay } from "./promises.js";
-
-const STATES = {
-  queued: ["waiting to be sent", "that wait here and will leave as they are"],
-  sent: ["sent and counted, and erased here", "that left"],
-  repeated: ["sent and counted", "that left"],
-  dropped: ["not counted", "of that report"],
-  withdrawn: ["withdrawn, and its bytes deleted here", ""],
-};
-
-const REASONS = {
-  deleted: "and deleted by the server at your request",
-  notHeld: "the server did not hold it any more when it was asked to delete it",
-  optedOut: "you opted out before it was sent",
-  epochClosed: "its period was closed already",
-  epochTooOld: "its period was over",
-  epochTooEarly: "its period had not begun on the server’s clock",
-  notStarted: "the survey had not begun",
-  badPayload: "the server could not read it",
-  "status 410": "the survey takes no more answers",
-};
+import { has, say } from "./words.js";
 
 function entry(survey, { epoch, epsilon, state, reason, bytes }) {
-  const [words, which] = STATES[state === "sent" && survey.terms.keeps ? "repeated" : state];
-  const why = reason && state !== "withdrawn" ? ` (${REASONS[reason] ?? reason})` : "";
+  const kind = state === "sent" && survey.terms.keeps ? "repeated" : state;
+  const why = reason && state !== "withdrawn" ? say("sent.because", { reason: reasonOf(reason) }) : "";
   return h(
     "li",
     { "data-state": state },
     h("b", {}, period(survey.terms.epochs, epoch)),
-    `: ${words}${why}; epsilon ${decimal(epsilon)}`,
-    bytes ? h("details", {}, h("summary", {}, `The ${bytes.length} bytes ${which}`), byteView(survey, bytes)) : null,
+    say("sent.entry", { state: say(`sent.${kind}`), why, epsilon: decimal(epsilon) }),
+    bytes ? h("details", {}, h("summary", {}, say(`sent.${kind}.bytes`, { n: bytes.length })), byteView(survey, bytes)) : null,
   );
+}
+
+/** Why a report was not counted; a reason without words of its own is shown as the server wrote it. */
+function reasonOf(reason) {
+  const id = `sent.reason.${reason.replaceAll(" ", "")}`;
+  return has(id) ? say(id) : reason;
 }
 
 export function history(survey, submissions) {
   return h(
     "section",
-    { class: "card", "aria-label": "What this browser has sent" },
-    h("h2", {}, "What this browser has sent"),
+    { class: "card", "aria-label": say("sent.title") },
+    h("h2", {}, say("sent.title")),
     submissions.length
       ? h("ul", {}, submissions.map((submission) => entry(survey, submission)))
-      : h("p", {}, "Nothing so far for this survey."),
+      : h("p", {}, say("sent.none")),
     submissions.length ? h("p", { class: "note" }, promises(survey).device) : null,
   );
 }
@@ -70,7 +57,7 @@ export function leaving(client, known, done) {
     stays.textContent = survey ? promises(survey).leaving : stay(deletable ? "reports" : "tally");
     asking.hidden = !deletable;
     wanted.checked = false;
-    show(asking, wanted, ` Ask the server to delete ${plural(deletable, "report")} of this survey first, which shows it the network address behind ${deletable === 1 ? "it" : "them"}.`);
+    show(asking, wanted, ` ${say("leave.delete", { n: deletable })}`);
     problem.textContent = said.textContent = "";
     confirm.showModal();
   };
@@ -79,13 +66,13 @@ export function leaving(client, known, done) {
   const deleted = async () => {
     const { deleted: gone, notHeld, failed } = await client.deleteSent();
     if (failed) return null;
-    return [gone && `The server has deleted ${plural(gone, "report")}.`, notHeld && `It did not hold ${plural(notHeld, "report")}, or not any more.`].filter(Boolean).join(" ");
+    return [gone && say("leave.deleted", { n: gone }), notHeld && say("leave.notheld", { n: notHeld })].filter(Boolean).join(" ");
   };
 
   const withdraw = async () => {
     const answer = deletable && wanted.checked ? await deleted() : "";
     if (answer === null) {
-      problem.textContent = "The server could not be asked, so nothing was withdrawn: try again later, or withdraw without asking it.";
+      problem.textContent = say("leave.failed");
       return;
     }
     confirm.close();
@@ -96,31 +83,29 @@ export function leaving(client, known, done) {
   };
 
   confirm.append(
-    h("h2", { id: "withdraw-title" }, "Withdraw from everything here?"),
-    h(
-      "p",
-      {},
-      "This deletes what this browser keeps for all surveys of this site: remembered answers, reports that wait, and the random numbers of reports. No more is sent. Which periods were answered, and what that cost, stays.",
-    ),
+    h("h2", { id: "withdraw-title" }, say("leave.title")),
+    h("p", {}, say("leave.text")),
     stays,
     asking,
     problem,
-    h("div", { class: "row" }, h("button", { type: "button", class: "danger", onclick: withdraw }, "Withdraw"), keep),
+    h("div", { class: "row" }, h("button", { type: "button", class: "danger", onclick: withdraw }, say("leave.withdraw")), keep),
   );
   const optOut = async () => {
     await client.optOut();
     await done();
   };
-  const out = h("button", { type: "button", class: "second", onclick: optOut }, "Opt out");
-  const begin = h("button", { type: "button", class: "danger", onclick: open }, "Withdraw…");
+  const out = h("button", { type: "button", class: "second", onclick: optOut }, say("leave.out"));
+  const begin = h("button", { type: "button", class: "danger", onclick: open }, say("leave.begin"));
   const text = h("p", {});
-  const element = h("section", { class: "card", "aria-label": "Leaving" }, h("h2", {}, "Leaving"), text, said, h("div", { class: "row" }, out, begin), confirm);
+  const buttons = h("div", { class: "row" }, out, begin);
+  const heading = h("h2", {}, say("leave"));
+  const element = h("section", { class: "card", "aria-label": say("leave") }, heading, text, said, buttons, confirm);
   const offer = ({ optedOut, remembers }) => {
     [element.hidden, out.hidden, begin.hidden] = [optedOut && !remembers, optedOut, !remembers];
-    keep.textContent = optedOut ? "Cancel" : "Keep taking part"; // who has left takes no part that could be kept
+    keep.textContent = say(optedOut ? "leave.cancel" : "leave.stay"); // who has left takes no part that could be kept
     text.textContent = [
-      !optedOut && "Opting out stops everything that waits and all that would come, for every survey of this site, and deletes remembered answers.",
-      remembers && `Withdrawing ${optedOut ? "" : "also "}deletes what this browser remembers of its reports.`,
+      !optedOut && say("leave.out.text"),
+      remembers && say(optedOut ? "leave.withdraw.text" : "leave.withdraw.also"),
     ].filter(Boolean).join(" ");
   };
   return { element, offer };

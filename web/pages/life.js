@@ -5,6 +5,7 @@ import { h, svg, table } from "./dom.js";
 import { answerText, decimal, factor, fraction, percent, period } from "./format.js";
 import { promises } from "./promises.js";
 import { deniable, steps } from "./story.js";
+import { say } from "./words.js";
 
 const specsOf = (survey) => JSON.parse(new TextDecoder().decode(survey.bytes)).questions.map(({ protocol }) => protocol);
 
@@ -15,8 +16,8 @@ function coin({ chance, hit, yes, no }) {
   ];
   const left = part(0, 100 * chance, `bar${hit ? "" : " unsure"}`, "", "2%");
   const right = part(100 * chance, 100 - 100 * chance, `bar two${hit ? " unsure" : ""}`, "", "98%");
-  const chances = `${yes} ${percent(chance)}, ${no} ${percent(1 - chance)}`;
-  const words = `${chances}; it came up ${hit ? yes : no}`;
+  const chances = say("life.coin", { yes, first: percent(chance), no, second: percent(1 - chance) });
+  const words = say("life.coin.up", { chances, side: hit ? yes : no });
   return h(
     "div",
     {},
@@ -33,11 +34,13 @@ function story({ question, report, draws }, spec, value, number) {
     "section",
     {},
     h("h3", {}, number ? `${number}. ${question.text}` : question.text),
-    h("p", {}, "Your answer, which stays in this browser: ", h("b", {}, answerText(question.protocol.domain, value))),
+    h("p", {}, `${say("life.answer")} `, h("b", {}, answerText(question.protocol.domain, value))),
     h("ol", { class: "steps" }, items),
     h("p", {}, deniable(question, spec, report)),
   );
 }
+
+const epochWords = (epochs, epoch) => say("bytes.epoch", { epoch: String(epoch), period: period(epochs, epoch) });
 
 /** The same of shares: a body for each collector, one after the other. */
 function annotateShares({ terms: { collectors, epochs } }, body) {
@@ -46,10 +49,10 @@ function annotateShares({ terms: { collectors, epochs } }, body) {
   return collectors.flatMap(({ host }, i) => {
     const at = i * size;
     return [
-      { from: at, to: at + 4, meaning: `to ${host}: “DNR1”, the format`, part: 1 },
-      { from: at + 4, to: at + 8, meaning: `period ${epoch} of the survey (${period(epochs, epoch)}): no time of day`, part: 2 },
-      { from: at + 8, to: at + 24, meaning: "a random number for this submission, the same for all collectors, so that they add up the same people; it says nothing about you", part: 3 },
-      { from: at + 24, to: at + size, meaning: `the part of ${host}: random numbers by themselves`, part: 4 + (i % 2) },
+      { from: at, to: at + 4, meaning: say("bytes.format.to", { host }), part: 1 },
+      { from: at + 4, to: at + 8, meaning: epochWords(epochs, epoch), part: 2 },
+      { from: at + 8, to: at + 24, meaning: say("bytes.id.shared"), part: 3 },
+      { from: at + 24, to: at + size, meaning: say("bytes.share", { host }), part: 4 + (i % 2) },
     ];
   });
 }
@@ -59,9 +62,9 @@ export function annotate(survey, body) {
   if (survey.terms.collectors.length) return annotateShares(survey, body);
   const epoch = new DataView(body.buffer, body.byteOffset).getUint32(4, true);
   const rows = [
-    { from: 0, to: 4, meaning: "“DNR1”: the format", part: 1 },
-    { from: 4, to: 8, meaning: `period ${epoch} of the survey (${period(survey.terms.epochs, epoch)}): no time of day`, part: 2 },
-    { from: 8, to: 24, meaning: "a random number for this submission, so that it is not counted twice; it says nothing about you", part: 3 },
+    { from: 0, to: 4, meaning: say("bytes.format"), part: 1 },
+    { from: 4, to: 8, meaning: epochWords(survey.terms.epochs, epoch), part: 2 },
+    { from: 8, to: 24, meaning: say("bytes.id"), part: 3 },
   ];
   let at = 24;
   specsOf(survey).forEach((spec, i) => {
@@ -96,20 +99,18 @@ export function byteView(survey, body) {
   return h(
     "div",
     {},
-    h("div", { class: "bytes", role: "img", "aria-label": `${body.length} bytes; the table below explains them` }, cells, body.length > MOST ? " …" : ""),
-    table("Every byte and what it means", ["Bytes", "Value", "Meaning"], listedRows),
-    rows.length > MOST ? h("p", { class: "note" }, `The other ${rows.length - MOST} rows follow the same pattern.`) : null,
+    h("div", { class: "bytes", role: "img", "aria-label": say("bytes.picture", { n: body.length }) }, cells, body.length > MOST ? " …" : ""),
+    table(say("bytes.table"), ["bytes", "value", "meaning"].map((name) => say(`bytes.column.${name}`)), listedRows),
+    rows.length > MOST ? h("p", { class: "note" }, say("bytes.rest", { n: rows.length - MOST })) : null,
   );
 }
 
 /** How much likelier one case may have led to the bytes than another. */
 function likelihoods(survey) {
   const times = factor(fraction(survey.epsilon));
-  if (survey.relation === "profiles") return `Of two joined profiles none is more than ${times} times as likely to have led to them as the other.`;
-  if (survey.relation === "metric") return `Any place could have led to these bytes; of two places one cell side apart none is more than ${times} times as likely to have led to them as the other.`;
-  if (survey.relation === "sum") return "Each part alone is random numbers, whatever the answer. All parts together add up to your answer and its noise.";
-  const rare = survey.delta && `Leaving out cases whose probability is at most ${decimal(survey.delta)}, no`;
-  return `${rare || "Any answer could have led to these bytes; no"} answer is more than ${times} times as likely to have led to them as another.`;
+  if (survey.relation === "sum") return say("likely.sum");
+  if (["profiles", "metric"].includes(survey.relation)) return say(`likely.${survey.relation}`, { times });
+  return survey.delta ? say("likely.delta", { delta: decimal(survey.delta), times }) : say("likely.any", { times });
 }
 
 /** All of it, for a rehearsed submission. */
@@ -118,20 +119,13 @@ export function life(survey, values, { parts, body }) {
   const many = parts.length > 1;
   const stories = parts.map((part, i) => story(part, specs[i], values[part.question.id], many ? i + 1 : 0));
   const { keeps, stages } = survey.terms;
-  const repeat = "; after that this browser repeats its report instead of throwing coins for the same answer again";
-  const again = "; the coins of the first stage are thrown once per answer, and this browser keeps what they gave";
+  const rehearsal = stages ? "life.rehearsal.stages" : keeps ? "life.rehearsal.repeats" : "life.rehearsal";
   return h(
     "div",
     {},
-    h(
-      "p",
-      {},
-      "This is a rehearsal: the coins below were thrown for you to look at, and nothing has left. When you send, they are thrown afresh, by the same rule",
-      stages ? again : keeps ? repeat : "",
-      ".",
-    ),
+    h("p", {}, say(rehearsal)),
     stories,
-    h("h3", {}, `The ${body.length} bytes that would leave`),
+    h("h3", {}, say("life.bytes", { n: body.length })),
     byteView(survey, body),
     h(
       "p",

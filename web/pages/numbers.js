@@ -2,9 +2,6 @@
 
 const [DIGITS, SIGN] = [String.raw`\d+`, "[+−-]?"];
 
-/** What stands before the decimals in a language: "." in English, "," in German. */
-export const separatorOf = (language) => new Intl.NumberFormat(language || "en", { useGrouping: false }).formatToParts(1.5).find(({ type }) => type === "decimal").value;
-
 /** The number that a text is, NaN where it is none or could be read in two ways, and undefined where nothing was typed. */
 export function readNumber(text, separator = ".") {
   const written = text.trim();

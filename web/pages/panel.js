@@ -2,8 +2,11 @@
 
 import { bars, covers, cumulative, cut, heatMap, histogram, legend, ranges, saysNothing } from "./charts.js";
 import { combobox } from "./combobox.js";
+import { consistent, quantiles } from "./document.js";
 import { command, download, h, newId, table, update } from "./dom.js";
-import { count, decimal, digitsFor, label, measured, percent, period, quantity } from "./format.js";
+import {
+  count, decimal, decimals, digitsFor, label, measured, percent, period, quantity, rounded,
+} from "./format.js";
 import { Series } from "./series.js";
 
 const SORTED_FROM = 13;
@@ -12,12 +15,29 @@ const points = (change, digits) => `${(100 * Math.min(1, change)).toFixed(digits
 const LINES = 3;
 const MATRIX = 12; // items
 const FOUND = 20; // values that are followed over time
-const QUANTILES = { __proto__: null, "5 % quantile": 0.05, "25 % quantile": 0.25, median: 0.5, "75 % quantile": 0.75, "95 % quantile": 0.95 };
-const OVER_TIME = ["25 % quantile", "median", "75 % quantile"];
+const OVER_TIME = [0.25, 0.5, 0.75]; // quantiles
 const ALL_NUMBERS = 200; // of up to so many numbers, the ages of people say, all are shown: a histogram has no gaps
 
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 const pValue = (p) => (p < 1e-15 ? "below 1e-15" : p < 1e-3 ? p.toExponential(1) : String(Number(p.toPrecision(2))));
+
+const note = (words) => h("p", { class: "note" }, words);
+const folded = (title, ...content) => h("details", {}, h("summary", {}, title), ...content);
+const toolRow = (button, words) => h("div", { class: "tools" }, button, h("span", { class: "note" }, words));
+/** Whom intervals are about, if it is not everybody. */
+const among = (about) => (about === "population" ? "" : ", among those who answered");
+
+const RESPONDENTS_ONLY =
+  "Intervals are about those who answered, without the error of having asked these people and not others.";
+const ONE_LOOK = [
+  "A wrong hypothesis is favoured with at most the probability of the level, if one of them is true",
+  "and one looks once, after a number of answers that was fixed beforehand.",
+  "If you look again and again, go by the p-values for any number of looks.",
+].join(" ");
+const RECTANGLES = [
+  "A dot marks a rectangle whose interval contains zero.",
+  "There are as many rectangles as stand out of the noise; “Bins” shows more rows and columns, with wider intervals.",
+].join(" ");
 
 export class QuestionPanel {
   #board;
@@ -39,7 +59,6 @@ export class QuestionPanel {
   #epochsPlace = h("div", { class: "series" });
   #chosen = null;
   #raw = null;
-  #consistent = null;
   #asked = null; // what the estimates were asked for with: the controls may have moved on since
   candidates = [];
   /** Of a distribution: the range whose share is wanted, such as "25..45". */
@@ -53,7 +72,8 @@ export class QuestionPanel {
     this.open = Boolean(question.protocol.domain.open);
     this.#fakes = this.#slider();
     this.#details = this.#tools();
-    this.over = h("details", { ontoggle: () => this.over.open && this.drawSeries() }, h("summary", {}, "Over time"), this.#seriesPlace, this.#adder(), this.#seriesTable);
+    this.over = folded("Over time", this.#seriesPlace, this.#adder(), this.#seriesTable);
+    this.over.addEventListener("toggle", () => this.over.open && this.drawSeries());
     this.#series = new Series(this.#seriesPlace);
     this.element = h(
       "section",
@@ -63,7 +83,7 @@ export class QuestionPanel {
       this.#forgery,
       this.#warning,
       this.#decision,
-      this.open ? this.#candidateForm("Texts to look for, one per line", "The answers are open text: how common one is can be estimated, but not which there are.", "Look for these") : null,
+      this.open ? this.#textForm() : null,
       this.#chart,
       this.#expected,
       this.#fakes.element,
@@ -94,6 +114,11 @@ export class QuestionPanel {
   /** The columns that it is about together, where there are some. */
   get columns() {
     return this.#question.columns;
+  }
+
+  #textForm() {
+    const help = "The answers are open text: how common one is can be estimated, but not which there are.";
+    return this.#candidateForm("Texts to look for, one per line", help, "Look for these");
   }
 
   /** Open text is estimated for texts that somebody names; what is discovered is found sooner if somebody expects it. */
@@ -137,7 +162,7 @@ export class QuestionPanel {
 
   /** What forgers could do to figures that are not drawn with a mark of their own for it. */
   #tellFakes() {
-    const { n, poisoning } = this.#raw;
+    const { n, trust: { poisoning } } = this.#raw;
     const fakes = this.#fakeReports(n);
     const [figure, write] = {
       series: ["a share", (x) => points(x, 2)],
@@ -156,9 +181,9 @@ export class QuestionPanel {
     return this.#raw?.n ? this.#fakeReports(this.#raw.n) : 0;
   }
 
-  /** New estimates: `raw` unbiased, `consistent` after the chosen method, as the state `asked` wanted them. */
-  update(raw, consistent, asked) {
-    [this.#raw, this.#consistent, this.#asked] = [raw, consistent, asked];
+  /** A new document, as the state `asked` wanted it: shares unbiased, with their consistent form next to them. */
+  update(raw, asked) {
+    [this.#raw, this.#asked] = [raw, asked];
     this.#draw();
     if (this.over.open) this.drawSeries();
   }
@@ -190,35 +215,40 @@ export class QuestionPanel {
     const raw = this.#raw;
     const { view } = this.#board.state;
     const { level, at, about, post } = this.#asked;
-    const { n, noise_floor: floor, protocol, epsilon } = raw;
+    const { n, protocol, trust, facts } = raw;
+    const { noise_floor: floor, epsilon } = trust;
+    const { axes } = raw.main[0] ?? {};
     const answers = n ? raw.rows : []; // before the first answer the rows have no values
-    const smallest = this.kind === "found" ? raw.smallest : floor;
+    const smallest = facts.smallest ?? floor;
     this.#expect();
-    this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && smallest !== null && smallest < 1 ? ` · smallest visible share ${percent(smallest, digitsFor(smallest))}` : ""}`;
-    this.#forgery.textContent = raw.forgery;
-    update(this.#warning, raw.warning && h("p", { class: "card warn" }, sentence(raw.warning)));
+    const visible = n && this.shares && smallest !== null && smallest < 1;
+    const words = [this.key, protocol, `epsilon ${decimal(epsilon)}`, this.#board.counted(n)];
+    if (visible) words.push(`smallest visible share ${percent(smallest, digitsFor(smallest))}`);
+    this.#about.textContent = words.join(" · ");
+    this.#forgery.textContent = trust.forgery;
+    update(this.#warning, trust.warning && h("p", { class: "card warn" }, sentence(trust.warning)));
     update(this.#decision, raw.decision && this.#verdict(raw.decision));
-    this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
+    this.#fakes.element.hidden = !answers.length || trust.poisoning === null;
     this.#details.hidden = !answers.length;
     if (!answers.length) return update(this.#chart, this.#empty());
-    this.over.hidden = this.kind === "series";
-    if (this.kind === "series" || this.shape) this.#tellFakes();
-    if (this.kind === "series") return this.#drawEpochs();
+    this.over.hidden = this.epochs;
+    if (this.epochs || this.shape) this.#tellFakes();
+    if (this.epochs) return this.#drawEpochs();
     if (this.plane) return this.#drawMap();
     if (this.shape) return this.#drawDistribution();
     if (!this.shares) return this.#drawValues();
     const fakes = this.#fakeReports(n);
-    const reach = (fakes / n) * (raw.poisoning ?? 0);
+    const reach = (fakes / n) * (trust.poisoning ?? 0);
     this.#fakes.element.classList.toggle("idle", !fakes);
     this.#fakes.text.textContent = fakes
       ? `If ${count(fakes)} of the ${count(n)} were fake, shares could move by up to ${points(reach, 2)}, on top of the noise (red).`
-      : `Move the slider: one fake report in a hundred moves a share by up to ${points(0.01 * raw.poisoning, 1)}.`;
+      : `Move the slider: one fake report in a hundred moves a share by up to ${points(0.01 * trust.poisoning, 1)}.`;
     const one = ({ value, low, high }, two) => ({ value, low, high, two });
     const rows = this.#shown().map((i) => ({
       label: label(answers[i].label),
       bars: [
         view === "consistent" ? null : one(answers[i], false),
-        view === "raw" ? null : one(this.#consistent.rows[i], true),
+        view === "raw" ? null : one(consistent(answers[i]), true),
       ].filter(Boolean),
     }));
     const title = `Shares of ${rows.length} of ${answers.length} answers to “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`;
@@ -231,34 +261,43 @@ export class QuestionPanel {
       view !== "consistent" && ["bar", plain],
       view !== "raw" && ["bar two", `consistent (${post})`],
       ...unsure,
-      ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${about === "population" ? "" : ", among those who answered"}`],
+      ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${among(about)}`],
       rows.some(({ bars: own }) => own.some((one) => cut(one))) && ["whisker", "without a mark at its end: goes beyond the scale"],
       floor !== null && floor < 1 && ["floor", "smallest visible share"],
       fakes > 0 && ["fakes", "with the fakes"],
     ].filter(Boolean);
     const nothing = answers.every(saysNothing);
+    const most = `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`;
     update(
       this.#chart,
       nothing && h("p", { class: "card warn" }, "Not enough answers to say anything: the intervals are wider than the whole scale."),
-      raw.axes ? this.#crosstab() : [bars(rows, { title, floor: floor < 1 ? floor : null, reach }), legend(marks)],
-      about === "population" ? null : h("p", { class: "note" }, "Intervals are about those who answered, without the error of having asked these people and not others."),
-      !raw.axes && this.#winner(),
-      !raw.axes && rows.length < answers.length && h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`),
+      axes ? this.#crosstab() : [bars(rows, { title, floor: floor < 1 ? floor : null, reach }), legend(marks)],
+      about === "population" ? null : note(RESPONDENTS_ONLY),
+      !axes && this.#winner(),
+      !axes && rows.length < answers.length && note(most),
       this.#sizes(),
       this.#matrix(),
       this.#notes(),
-      raw.unlisted !== null && raw.unlisted !== undefined && h("p", {}, `Answers that are none of these: ${percent(raw.unlisted)} (standard error ${percent(raw.unlisted_stderr)}).`),
+      this.#unlisted(),
     );
     performance.mark("deniable-chart");
     this.#fillTable();
     update(this.#command, command(this.#board.cli(this)));
   }
 
+  /** How many gave none of the listed answers. */
+  #unlisted() {
+    const { unlisted, unlisted_stderr: error } = this.#raw.facts;
+    if ((unlisted ?? null) === null) return null;
+    const [share, spread] = [unlisted, error].map((x) => percent(x, digitsFor(error)));
+    return h("p", {}, `Answers that are none of these: ${share} (standard error ${spread}).`);
+  }
+
   /** Several columns together: a map of two of them, more colour where more people are, at one answer of each further one. */
   #crosstab() {
-    const { axes } = this.#raw;
+    const { axes } = this.#raw.main[0];
     const { down, along, view } = this.#board.state;
-    const rows = view === "consistent" ? this.#consistent.rows : this.#raw.rows;
+    const rows = view === "consistent" ? this.#raw.rows.map(consistent) : this.#raw.rows;
     const place = (name) => axes.findIndex((axis) => axis.name === name);
     const others = (...taken) => axes.findIndex((_, i) => !taken.includes(i));
     const last = place(along);
@@ -278,11 +317,14 @@ export class QuestionPanel {
       const { name, labels } = axes[k];
       const id = newId("filter");
       const change = ({ target }) => ((this.#filter[name] = Number(target.value)), this.#draw());
-      return h("div", { class: "row" }, h("label", { for: id }, name), h("select", { id, onchange: change }, labels.map((words, i) => h("option", { value: i, selected: i === (this.#filter[name] ?? 0) }, words))));
+      const option = (words, i) => h("option", { value: i, selected: i === (this.#filter[name] ?? 0) }, words);
+      const select = h("select", { id, onchange: change }, labels.map(option));
+      return h("div", { class: "row" }, h("label", { for: id }, name), select);
     });
     const head = h("tr", {}, h("td", {}, `${axes[first].name} \\ ${axes[second].name}`), axes[second].labels.map((name) => h("th", { scope: "col" }, name)));
     const body = axes[first].labels.map((name, i) => h("tr", {}, h("th", { scope: "row" }, name), axes[second].labels.map((_, j) => cell(i, j))));
-    const title = `Shares of ${axes[first].name} and ${axes[second].name} together: more colour where more people are, pale figures where the interval contains zero`;
+    const shown = `Shares of ${axes[first].name} and ${axes[second].name} together`;
+    const title = `${shown}: more colour where more people are, pale figures where the interval contains zero`;
     return h("div", { class: "matrix" }, choose, h("table", {}, h("caption", {}, title), head, body));
   }
 
@@ -305,19 +347,21 @@ export class QuestionPanel {
 
   /** Of sets: how many items people have. */
   #sizes() {
-    const sizes = this.#raw.further?.sizes;
+    const sizes = this.#raw.section("sizes");
     if (!sizes) return null;
-    const rows = sizes.map(({ label: name, value, low, high }) => ({ label: label(name), bars: [{ value, low, high, two: false }] }));
-    return h("div", { class: "sizes" }, h("h3", {}, "How many of them people have"), bars(rows, { title: `How many items people chose for “${this.text}”`, floor: null, reach: 0 }));
+    const rows = sizes.rows.map(({ label: name, value, low, high }) => ({ label: label(name), bars: [{ value, low, high, two: false }] }));
+    const drawn = bars(rows, { title: `How many items people chose for “${this.text}”`, floor: null, reach: 0 });
+    return h("div", { class: "sizes" }, h("h3", {}, "How many of them people have"), drawn);
   }
 
   /** Of sets: how many people have both of two items; the more, the more colour. The most common items only. */
   #matrix() {
-    const { rows, further } = this.#raw;
-    if (!further?.together?.length) return null;
-    const found = new Map(further.together.map((row) => [row.label, row]));
+    const { rows } = this.#raw;
+    const together = this.#raw.section("together")?.rows ?? [];
+    if (!together.length) return null;
+    const found = new Map(together.map((row) => [row.label, row]));
     const shown = this.#ranked().slice(0, MATRIX).sort((a, b) => a - b);
-    const most = Math.max(...further.together.map(({ value }) => value ?? 0), 1e-9);
+    const most = Math.max(...together.map(({ value }) => value ?? 0), 1e-9);
     const names = rows.map(({ label: name }) => label(name));
     const cell = (i, j) => {
       const row = found.get(`${names[Math.min(i, j)]} & ${names[Math.max(i, j)]}`);
@@ -336,6 +380,7 @@ export class QuestionPanel {
 
   /** Of a question that was designed for hypotheses: which of them the reports favour, and how sure that is. */
   #verdict({ outcome, verdict, doubt, hypotheses }) {
+    const head = ["Hypothesis", "p-value", "p-value, any number of looks", "Posterior", "Verdict"];
     const rows = hypotheses.map(({ label: name, p_value: p, posterior, anytime, rejected }) =>
       [label(name), pValue(p), pValue(anytime), percent(posterior, 1), rejected ? "rejected" : "possible"]);
     return h(
@@ -343,8 +388,8 @@ export class QuestionPanel {
       { class: "card verdict", "data-outcome": outcome },
       h("p", {}, h("b", {}, `${sentence(verdict)}.`)),
       doubt && h("p", {}, `${sentence(doubt)}.`),
-      h("p", { class: "note" }, "A wrong hypothesis is favoured with at most the probability of the level, if one of them is true and one looks once, after a number of answers that was fixed beforehand. If you look again and again, go by the p-values for any number of looks."),
-      h("details", {}, h("summary", {}, "Hypotheses"), table(`Hypotheses about “${this.#raw.text}”`, ["Hypothesis", "p-value", "p-value, any number of looks", "Posterior", "Verdict"], rows)),
+      note(ONE_LOOK),
+      folded("Hypotheses", table(`Hypotheses about “${this.#raw.text}”`, head, rows)),
     );
   }
 
@@ -355,17 +400,22 @@ export class QuestionPanel {
 
   /** Whether it is about the whole distribution of a number, or of two. */
   get shape() {
-    return this.kind === "distribution" || this.kind === "ranges" || this.plane;
+    return this.#raw?.picture === "histogram" || this.plane;
   }
 
   /** Whether it is about two numbers at once. */
   get plane() {
-    return this.kind === "rectangles";
+    return this.#raw?.picture === "map";
   }
 
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
   get shares() {
-    return ["shares", "items", "table", "found"].includes(this.kind);
+    return ["bars", "matrix"].includes(this.#raw?.picture ?? "bars");
+  }
+
+  /** Whether the figures are shares in every period, where answers change. */
+  get epochs() {
+    return this.#raw?.picture === "lines";
   }
 
   /** Whether every figure is a share. */
@@ -375,7 +425,7 @@ export class QuestionPanel {
 
   /** The unit of the figures, where they have one. */
   get unit() {
-    return this.#raw?.rows[0]?.unit ?? "";
+    return this.#raw?.main[0]?.unit ?? this.#raw?.rows[0]?.unit ?? "";
   }
 
   /** How a figure is written: a share with the digits of its error, or a number with its unit. */
@@ -385,7 +435,7 @@ export class QuestionPanel {
 
   /** Numbers in their own units: one scale per unit. */
   #drawValues() {
-    const { n, rows, poisoning } = this.#raw;
+    const { n, rows, trust: { poisoning } } = this.#raw;
     const { text } = this;
     const { level, about } = this.#asked;
     const { domain } = this.#question.protocol;
@@ -396,18 +446,22 @@ export class QuestionPanel {
     const reach = whole ? (fakes / n) * (poisoning ?? 0) : 0;
     this.#fakes.element.hidden ||= !whole;
     this.#fakes.element.classList.toggle("idle", !fakes);
+    const moved = (change) => quantity(Number(change.toPrecision(3)), own);
+    const forged = `${count(fakes)} of the ${count(n)}`;
     this.#fakes.text.textContent = fakes
-      ? `If ${count(fakes)} of the ${count(n)} were fake, the figure could move by up to ${quantity(Number(reach.toPrecision(3)), own)}, on top of the noise (red).`
-      : `Move the slider: one fake report in a hundred moves the figure by up to ${quantity(Number((0.01 * poisoning).toPrecision(3)), own)}.`;
+      ? `If ${forged} were fake, the figure could move by up to ${moved(reach)}, on top of the noise (red).`
+      : `Move the slider: one fake report in a hundred moves the figure by up to ${moved(0.01 * poisoning)}.`;
     const title = `Estimates for “${text}” with ${percent(level, 0)} intervals; the table has the numbers`;
     const drawn = (unit) => rows.filter((row) => row.unit === unit).map((row) => ({ ...row, label: label(row.label) }));
     const ends = whole ? [low, high] : this.kind === "regression" ? [0] : []; // a coefficient of 0 is no effect
+    const marks = [["whisker", `${percent(level, 0)} interval${among(about)}`]];
+    if (fakes && whole) marks.push(["fakes", "with the fakes"]);
     update(
       this.#chart,
       this.#inWords(),
       this.#notes(),
       units.map((unit) => ranges(drawn(unit), { title, unit, ends, reach })),
-      legend([["whisker", `${percent(level, 0)} interval${about === "population" ? "" : ", among those who answered"}`], ...(fakes && whole ? [["fakes", "with the fakes"]] : [])]),
+      legend(marks),
     );
     performance.mark("deniable-chart");
     this.#fillTable();
@@ -419,32 +473,31 @@ export class QuestionPanel {
     const { n, rows } = this.#raw;
     if (this.kind !== "mean" || rows.length !== 1 || rows[0].value === null) return null;
     const [{ label: name, value, low, high, unit }] = rows;
-    const digits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10((high - low) / 2))));
-    const [middle, from, to] = [value, low, high].map((x) => x.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−"));
+    const [middle, from, to] = [value, low, high].map((x) => rounded(x, decimals((high - low) / 2)));
     return h("p", { class: "headline" }, `${name[0].toUpperCase()}${name.slice(1)} ${middle} (${from} to ${to})${unit ? ` ${unit}` : ""}, n = ${count(n)}`);
   }
 
   /** A number's distribution: the finding in words, the histogram, the cumulative shares with marks at the quantiles. */
   #drawDistribution() {
-    const { rows, headline, cumulative: points, method } = this.#raw;
+    const { headline, method } = this.#raw;
     const { level, at, about } = this.#asked;
     const { unit } = this;
-    const bins = rows.filter(({ begin }) => begin !== null);
-    const figures = rows.filter(({ begin }) => begin === null);
-    const marks = figures.filter(({ label: name }) => name in QUANTILES).map((row) => ({ ...row, share: QUANTILES[row.label] }));
-    const whom = about === "population" ? "" : ", among those who answered";
+    const { rows: bins } = this.#raw.section("bins");
+    const { rows: curve, marks = [] } = this.#raw.section("cumulative");
+    const whom = among(about);
     const interval = `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${whom}`;
+    const band = `${percent(level, 0)} band, all numbers at once${whom}`;
     update(
       this.#chart,
-      h("p", { class: "headline" }, headline),
+      h("p", { class: "headline" }, headline?.text),
       this.#notes(),
       (this.#rangeForm ??= this.#newRangeForm()),
       this.#rangeShare(),
       histogram(bins, { title: `Histogram of “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`, unit }),
       legend([["bar", method], ["bar unsure", "its interval contains zero"], ["whisker", interval]]),
       h("p", { class: "note" }, "There are as many bins as stand out of the noise; “Bins” shows more of them, with wider intervals."),
-      cumulative(points, marks, { title: `Cumulative shares of “${this.text}” in their ${percent(level, 0)} band, with marks at the quantiles`, unit }),
-      legend([["bar", "share up to a number"], ["bar unsure", `${percent(level, 0)} band, all numbers at once${whom}`], ["whisker", "quantiles with their intervals"]]),
+      cumulative(curve, marks, { title: `Cumulative shares of “${this.text}” in their ${percent(level, 0)} band, with marks at the quantiles`, unit }),
+      legend([["bar", "share up to a number"], ["bar unsure", band], ["whisker", "quantiles with their intervals"]]),
     );
     performance.mark("deniable-chart");
     this.#fillTable();
@@ -454,14 +507,15 @@ export class QuestionPanel {
   /** Shares in every period, where answers change: a line in its band for each of the first answers. */
   #drawEpochs() {
     const { rows } = this.#raw;
+    const totals = new Set((this.#raw.main[0].marks ?? []).map(({ row }) => rows[row]));
     const { level } = this.#asked;
     const { epochs } = this.#board.survey.terms;
     const names = [...new Set(rows.map(({ group }) => group))];
     const shown = names.length === 2 ? names.slice(1) : names.slice(0, LINES);
-    const of = (name) => rows.filter(({ group, label: epoch }) => group === name && Number.isInteger(epoch));
+    const of = (name) => rows.filter((row) => row.group === name && !totals.has(row));
     const times = of(names[0]).map(({ label: epoch }) => epochs.origin + (epochs.first + epoch - 1) * epochs.seconds);
     const lines = shown.map((name) => ({ label: name, points: of(name).map(({ value, low, high }) => (value === null ? null : { value, low, high })) }));
-    const total = rows.filter(({ label: epoch, value }) => !Number.isInteger(epoch) && value !== null);
+    const total = rows.filter((row) => totals.has(row) && row.value !== null);
     const said = total.map(({ group, value, stderr, low, high }) => {
       const [share, from, to] = [value, low, high].map((x) => percent(x, digitsFor(stderr)));
       return `${group} ${share} (${from} to ${to})`;
@@ -487,17 +541,17 @@ export class QuestionPanel {
     const { level, at, about } = this.#asked;
     const { columns, cell } = this.#question.protocol.domain;
     const names = columns.map(({ name, domain: { unit } }) => [name, unit || (cell && `cells of ${cell}`)].filter(Boolean).join(", "));
-    const whom = about === "population" ? "" : ", among those who answered";
-    const interval = `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${whom}`;
+    const interval = `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${among(about)}`;
+    const title = `Map of “${this.text}”: a rectangle has more colour where more people are; the table has the numbers`;
     update(
       this.#chart,
-      h("p", { class: "headline" }, headline),
+      h("p", { class: "headline" }, headline?.text),
       this.#notes(),
       (this.#rangeForm ??= this.#newRangeForm(this.#question.protocol.domain.columns.map(({ name }) => name))),
       this.#rangeShare(),
-      heatMap(rows, { title: `Map of “${this.text}”: a rectangle has more colour where more people are; the table has the numbers`, names, interval, square: cell !== undefined }),
+      heatMap(rows, { title, names, interval, square: cell !== undefined }),
       legend([["bar", `${method}: more colour where more people are`]]),
-      h("p", { class: "note" }, "A dot marks a rectangle whose interval contains zero. There are as many rectangles as stand out of the noise; “Bins” shows more rows and columns, with wider intervals."),
+      note(RECTANGLES),
     );
     performance.mark("deniable-chart");
     this.#fillTable();
@@ -506,66 +560,76 @@ export class QuestionPanel {
 
   /** What else is said beside the figures, the strata's differing say; the warning has a place of its own. */
   #notes() {
-    const { said = [], warning } = this.#raw;
-    return said.filter((note) => note !== warning).map((note) => h("p", { class: "note" }, `${sentence(note)}${note.endsWith(".") ? "" : "."}`));
+    const { notes, trust: { warning } } = this.#raw;
+    return notes.filter((note) => note !== warning).map((note) => h("p", { class: "note" }, `${sentence(note)}${note.endsWith(".") ? "" : "."}`));
   }
 
   /** Two numbers, between which the share is wanted; or two of each of the names. */
   #newRangeForm(names = [""]) {
+    const words = (own, name) => (name === "to" ? "to" : own ? `${own} from` : "Share from");
     const pairs = names.map((own) =>
       ["from", "to"].map((name) => {
         const id = newId(name);
-        return { label: h("label", { for: id }, name === "to" ? "to" : own ? `${own} from` : "Share from"), input: h("input", { id, type: "number", step: "any", required: true }) };
+        const input = h("input", { id, type: "number", step: "any", required: true });
+        return { label: h("label", { for: id }, words(own, name)), input };
       }),
     );
     const submit = (event) => {
       event.preventDefault();
       const ends = pairs.map((pair) => pair.map(({ input }) => input.value));
-      pairs.forEach(([, { input }], i) => input.setCustomValidity(Number(ends[i][0]) > Number(ends[i][1]) ? "This number is not smaller than the first one." : ""));
+      pairs.forEach(([, { input }], i) => {
+        const [low, high] = ends[i].map(Number);
+        input.setCustomValidity(low > high ? "This number is not smaller than the first one." : "");
+      });
       if (!event.target.reportValidity()) return;
       this.range = ends.map(([low, high]) => `${low}..${high}`).join(",");
       this.#board.load();
     };
     for (const pair of pairs) for (const { input } of pair) input.addEventListener("input", () => pair[1].input.setCustomValidity(""));
-    const fields = pairs.flat();
-    return h("form", { class: "row ends", onsubmit: submit }, ...fields.flatMap(({ label: words, input }) => [words, input]), h("button", { type: "submit", class: "second small" }, "Show"));
+    const fields = pairs.flat().flatMap(({ label: own, input }) => [own, input]);
+    const button = h("button", { type: "submit", class: "second small" }, "Show");
+    return h("form", { class: "row ends", onsubmit: submit }, ...fields, button);
   }
 
   /** The share of the range that was asked for, in words. */
   #rangeShare() {
-    const { ranges: found, asked } = this.#raw;
+    const { asked } = this.#raw;
     const own = asked.filter((range) => range.includes(",") === this.plane); // each panel has the rows of its kind
-    const row = found?.[own.indexOf(this.range)];
+    const row = this.#raw.section("ranges")?.rows[own.indexOf(this.range)];
     if (!row) return null;
     const [value, low, high] = [row.value, row.low, row.high].map((x) => percent(x, digitsFor(row.stderr)));
-    return h("p", { class: "range-share" }, h("b", {}, value), ` (${low} to ${high}) are ${this.plane ? "at" : "from"} ${row.label}${this.unit ? ` ${this.unit}` : ""}.`);
+    const where = `${this.plane ? "at" : "from"} ${row.label}${this.unit ? ` ${this.unit}` : ""}`;
+    return h("p", { class: "range-share" }, h("b", {}, value), ` (${low} to ${high}) are ${where}.`);
   }
 
   #empty() {
     const { n, enough, message } = this.#raw;
-    const { showFrom } = this.#board.survey.terms;
+    const { minReports } = this.#board.survey.terms;
     if (enough && this.kind === "found") return this.#notes();
     if (enough) return h("p", {}, this.open ? "Name texts to look for." : message);
+    const what = this.shares ? "shares" : "estimates";
+    const awaited = `${this.#board.counted(n)} of the ${count(minReports)} that this survey waits for`;
+    const wait = `${awaited} before it shows ${what}: fewer would show little but noise.`;
     return h(
       "div",
       { class: "card warn" },
       h("b", {}, "Not enough answers yet"),
-      h("p", {}, n || showFrom > 1 ? `${this.#board.counted(n)} of the ${count(showFrom)} that this survey waits for before it shows ${this.shares ? "shares" : "estimates"}: fewer would show little but noise.` : "Nobody has answered in this time."),
-      h("progress", { max: showFrom, value: Math.min(n, showFrom), "aria-label": "Answers so far" }),
+      h("p", {}, n || minReports > 1 ? wait : "Nobody has answered in this time."),
+      h("progress", { max: minReports, value: Math.min(n, minReports), "aria-label": "Answers so far" }),
     );
   }
 
   #tools() {
     this.table = h("details", { ontoggle: () => this.#fillTable() }, h("summary", {}, "Table"), this.#tablePlace);
     const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this) }, "CSV");
-    return h("div", { hidden: true }, this.table, h("div", { class: "tools" }, csv, h("span", { class: "note" }, "The same from the command line:")), this.#command);
+    return h("div", { hidden: true }, this.table, toolRow(csv, "The same from the command line:"), this.#command);
   }
 
   /** A table of a thousand rows is made only if somebody looks at it. */
   #fillTable() {
     if (!this.table.open || !this.#raw?.n || !this.#raw.rows.length) return;
-    const [raw, consistent] = [this.#raw, this.#consistent];
-    if (this.kind === "series") {
+    const raw = this.#raw;
+    if (this.epochs) {
       const rows = raw.rows.map(({ group, label: epoch, value, stderr, low, high }) =>
         [group, String(epoch), ...[value, stderr, low, high].map((x) => (x === null ? "–" : percent(x, digitsFor(stderr ?? 1))))]);
       update(this.#tablePlace, table(`Estimates for ${this.text}`, ["Answer", "Period", "Share", "± std. error", "From", "To"], rows, { class: "numbers" }));
@@ -573,7 +637,7 @@ export class QuestionPanel {
     }
     if (!this.shares) {
       const rows = raw.rows.map(({ label: name, value, stderr, low, high, unit, begin }) => {
-        const write = (begin ?? null) === null ? (x) => measured(x, stderr) : (x) => percent(x, digitsFor(stderr));
+        const write = begin === undefined ? (x) => measured(x, stderr) : (x) => percent(x, digitsFor(stderr));
         return [label(name), ...[value, stderr, low, high].map(write), unit];
       });
       update(this.#tablePlace, table(`Estimates for ${this.text}`, ["Figure", "Value", "± std. error", "From", "To", "Unit"], rows, { class: "numbers" }));
@@ -583,7 +647,7 @@ export class QuestionPanel {
     const rows = order.map((i) => {
       const { label: name, value, stderr, low, high, count: number, p_value: p } = raw.rows[i];
       const d = digitsFor(stderr);
-      const last = this.kind === "found" ? (p === null ? "–" : pValue(p)) : percent(consistent.rows[i].value, d);
+      const last = this.kind === "found" ? (p === null ? "–" : pValue(p)) : percent(consistent(raw.rows[i]).value, d);
       return [label(name), percent(value, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), last];
     });
     const head = ["Answer", "Share", "± std. error", "From", "To", "Count", this.kind === "found" ? "p-value" : "Consistent"];
@@ -604,13 +668,13 @@ export class QuestionPanel {
       this.#chosen = [at, ...(this.#chosen ?? []).filter((i) => i !== at)].slice(0, 2 * LINES);
       this.drawSeries();
     };
-    return h("div", { class: "row" }, h("label", { for: id }, "Add an answer"), box.element, h("button", { type: "button", class: "second", onclick: add }, "Add"));
+    const button = h("button", { type: "button", class: "second", onclick: add }, "Add");
+    return h("div", { class: "row" }, h("label", { for: id }, "Add an answer"), box.element, button);
   }
 
   /** Which rows are drawn over time at first: the largest, or of a distribution the quartiles. */
   #overTime() {
-    const { rows } = this.#raw;
-    if (this.shape && !this.plane) return OVER_TIME.map((name) => rows.findIndex(({ label: own }) => own === name));
+    if (this.shape && !this.plane) return quantiles(this.#raw.section("figures"), OVER_TIME);
     return this.#ranked().slice(0, LINES);
   }
 
@@ -646,11 +710,14 @@ export class QuestionPanel {
         return p ? `${write(p.value)} (${write(p.low)} to ${write(p.high)})` : "not enough answers";
       }),
     ]);
-    const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this, { per: "epoch", epochs: this.#board.seriesRange }) }, "CSV");
+    const save = () => this.#board.csv(this, { per: "epoch", epochs: this.#board.seriesRange });
+    const csv = h("button", { type: "button", class: "small", onclick: save }, "CSV");
+    const caption = `${this.shares ? "Shares" : "Estimates"} over time for ${this.#question.text}`;
+    const head = ["Period", "Answers", ...lines.map((line) => line.label)];
     update(
       this.#seriesTable,
-      h("details", {}, h("summary", {}, "Table"), table(`${this.shares ? "Shares" : "Estimates"} over time for ${this.#question.text}`, ["Period", "Answers", ...lines.map((line) => line.label)], rows, { class: "numbers" })),
-      h("div", { class: "tools" }, csv, h("span", { class: "note" }, "From the command line, one period at a time:")),
+      folded("Table", table(caption, head, rows, { class: "numbers" })),
+      toolRow(csv, "From the command line, one period at a time:"),
       command(this.#board.cli(this, { epochs: String(shown.at(-1).epoch) })),
     );
   }

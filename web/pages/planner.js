@@ -17,32 +17,104 @@ const QUESTIONS = {
 function reason(option, best, chosen) {
   const more = (option.half_width / best) ** 2; // variances fall with the number of people
   if (option.name === chosen.name) return "the choice";
-  if (more < 1.0005) return `the smallest interval; ${option.report_bytes > chosen.report_bytes ? `${plural(option.report_bytes, "byte")} a report instead of ${count(chosen.report_bytes)}` : "more work elsewhere"}`;
+  if (more < 1.0005) {
+    const [own, fewer] = [option.report_bytes, chosen.report_bytes];
+    const cost = own > fewer ? `${plural(own, "byte")} a report instead of ${count(fewer)}` : "more work elsewhere";
+    return `the smallest interval; ${cost}`;
+  }
   if (more <= 1.02) return "within 2 % of the smallest, no fewer bytes or work";
   return `needs ${more.toFixed(2)} × the people`;
 }
 
+const inPercent = (width) => percent(width, 2);
+const inUnit = (width, unit) => quantity(Number(width.toPrecision(3)), unit);
+
 /** What an interval is around, and how wide it is, in the question's own terms. */
 const FIGURES = {
-  shares: { around: "around any share", of: "any share", write: (width) => percent(width, 2) },
-  mean: { around: "around the mean", of: "the mean", write: (width, unit) => quantity(Number(width.toPrecision(3)), unit) },
-  distribution: { around: "around the median, if all numbers are equally common", of: "the median", write: (width, unit) => quantity(Number(width.toPrecision(3)), unit) },
-  ranges: { around: "around the share of a typical range, if all numbers are equally common", of: "the share of a typical range", write: (width) => percent(width, 2) },
-  rectangles: { around: "around the share of a typical rectangle, if all numbers are equally common", of: "the share of a typical rectangle", write: (width) => percent(width, 2) },
-  pairs: { around: "around the share of any combination of two parts", of: "the share of any combination", write: (width) => percent(width, 2) },
-  triples: { around: "around the share of any combination of three parts", of: "the share of any combination", write: (width) => percent(width, 2) },
-  strata: { around: "around the figure of a typical stratum, if all strata are equally large", of: "the figure of a typical stratum", write: (width, unit, { positions }) => (positions ? quantity(Number(width.toPrecision(3)), unit) : percent(width, 2)) },
-  places: { around: "around the share of a typical rectangle of cells, if all cells are equally common", of: "the share of a typical rectangle", write: (width) => percent(width, 2) },
-  items: { around: "around the share of any item", of: "the share of any item", write: (width) => percent(width, 2) },
-  keys: { around: "around the share of any key", of: "the share of any key", write: (width) => percent(width, 2) },
-  found: { around: "around the share of what is found", of: "the share of what is found", write: (width) => percent(width, 2) },
-  attributes: { around: "of its range around the figure of any part", of: "the figure of any part, of its range", write: (width) => percent(width, 2) },
+  shares: { around: "around any share", of: "any share", write: inPercent },
+  mean: { around: "around the mean", of: "the mean", write: inUnit },
+  distribution: {
+    around: "around the median, if all numbers are equally common",
+    of: "the median",
+    write: inUnit,
+  },
+  ranges: {
+    around: "around the share of a typical range, if all numbers are equally common",
+    of: "the share of a typical range",
+    write: inPercent,
+  },
+  rectangles: {
+    around: "around the share of a typical rectangle, if all numbers are equally common",
+    of: "the share of a typical rectangle",
+    write: inPercent,
+  },
+  pairs: {
+    around: "around the share of any combination of two parts",
+    of: "the share of any combination",
+    write: inPercent,
+  },
+  triples: {
+    around: "around the share of any combination of three parts",
+    of: "the share of any combination",
+    write: inPercent,
+  },
+  strata: {
+    around: "around the figure of a typical stratum, if all strata are equally large",
+    of: "the figure of a typical stratum",
+    write: (width, unit, { positions }) => (positions ? inUnit(width, unit) : inPercent(width)),
+  },
+  places: {
+    around: "around the share of a typical rectangle of cells, if all cells are equally common",
+    of: "the share of a typical rectangle",
+    write: inPercent,
+  },
+  items: { around: "around the share of any item", of: "the share of any item", write: inPercent },
+  keys: { around: "around the share of any key", of: "the share of any key", write: inPercent },
+  found: { around: "around the share of what is found", of: "the share of what is found", write: inPercent },
+  attributes: {
+    around: "of its range around the figure of any part",
+    of: "the figure of any part, of its range",
+    write: inPercent,
+  },
 };
 
 /** The figure that intervals are about, if it is not the worst case: what it is around, and of. */
 function named(figure) {
-  const share = { zero: "an answer that nobody gave", total: "an answer on average, if all are equally common" }[figure] ?? `an answer of ${percent(Number(figure), 2)}`;
+  const known = { zero: "an answer that nobody gave", total: "an answer on average, if all are equally common" };
+  const share = known[figure] ?? `an answer of ${percent(Number(figure), 2)}`;
   return { around: `around ${share}`, of: share };
+}
+
+/** What the columns of the table of all protocols mean. */
+function legendOf({ population }, of) {
+  const whom = population
+    ? "in the population, the error of asking so many people included"
+    : "among those who answer, without the error of asking these people and not others";
+  const columns = [
+    `The interval is for ${of}, ${whom}`,
+    "a visible share stands out when all answers are looked at together",
+    "report bytes are those of the randomized answer",
+    "× the people is how many more reach the smallest interval",
+    "best guess is how often the best guess of one person’s answer is right",
+    "leverage is how many honest reports one fake report outweighs",
+  ];
+  return h("p", { class: "note" }, `${columns.join("; ")}.`);
+}
+
+/** The intervals of all protocols against epsilon, with a mark at the choice. */
+function curves({ curve, epsilon: planned, unit, reads }, chosen) {
+  const series = {};
+  for (const { epsilon, half_widths: widths } of curve) {
+    for (const [name, width] of Object.entries(widths)) (series[name] ??= []).push([epsilon, width]);
+  }
+  const words = "Half-width of the interval of each protocol against epsilon";
+  return lines(series, {
+    title: `${words}; the table above has the numbers at the chosen epsilon`,
+    xName: "epsilon",
+    yName: unit ? `interval ±, ${unit}` : "interval ±",
+    write: unit || ["mean", "distribution"].includes(reads) ? short : undefined,
+    mark: [fraction(planned), chosen.half_width],
+  });
 }
 
 function result(plan, query) {
@@ -53,10 +125,12 @@ function result(plan, query) {
   const shares = ["shares", "items", "keys", "found"].includes(plan.reads);
   const chosen = plan.table.find(({ name }) => name === plan.choice);
   const level = `${percent(plan.level, 0)} confidence${plan.population ? "" : ", among those who answer"}`;
+  const intervals = `intervals of ± ${within} ${around} at ${level}`;
+  const odds = `odds change by at most ${factor(fraction(plan.epsilon))}`;
   const answer = {
     within: ["An interval of ", h("b", {}, `± ${within}`), ` or less ${around}, at ${level}.`],
-    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${within} ${around} at ${level}.`],
-    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${within} ${around} at ${level}: odds change by at most ${factor(fraction(plan.epsilon))}.`],
+    n: [h("b", {}, plural(plan.n, "person", "people")), ` for ${intervals}.`],
+    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for ${intervals}: ${odds}.`],
   }[plan.solved];
   const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
   const sorted = [...plan.table].sort((a, b) => a.half_width - b.half_width);
@@ -79,10 +153,6 @@ function result(plan, query) {
     row.classList.toggle("chosen", sorted[i].name === plan.choice);
   });
   content.querySelectorAll("tr").forEach((row) => row.children[4].classList.add("words"));
-  const series = {};
-  for (const { epsilon, half_widths: widths } of plan.curve) {
-    for (const [name, width] of Object.entries(widths)) (series[name] ??= []).push([epsilon, width]);
-  }
   return [
     h(
       "section",
@@ -107,13 +177,13 @@ function result(plan, query) {
       { class: "card" },
       h("h2", {}, "All protocols"),
       content,
-      h("p", { class: "note" }, `${plan.population ? `The interval is for ${of}, in the population, the error of asking so many people included` : `The interval is for ${of}, among those who answer, without the error of asking these people and not others`}; a visible share stands out when all answers are looked at together; report bytes are those of the randomized answer; × the people is how many more reach the smallest interval; best guess is how often the best guess of one person’s answer is right; leverage is how many honest reports one fake report outweighs.`),
+      legendOf(plan, of),
     ),
     h(
       "section",
       { class: "card" },
       h("h2", {}, `The interval ± against epsilon, for ${plural(plan.n, "person", "people")}`),
-      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: plan.unit || ["mean", "distribution"].includes(plan.reads) ? short : undefined, mark: [fraction(plan.epsilon), chosen.half_width] }),
+      curves(plan, chosen),
     ),
   ];
 }
@@ -159,23 +229,45 @@ const kind = () => fields.kind.input.value;
 
 const NUMBER = ["low", "high", "unit"];
 const number = () => ({ number: `${text("low")}..${text("high")}`, unit: fields.unit.input.value.trim() });
+const several = () => ({ categories: text("categories"), at_most: text("most") });
+const record = () => ({ record: JSON.stringify(parts(fields.parts.input.value)) });
 
 /** What can be asked for: the fields that say more about it, and how they become a query. */
 const KINDS = {
   list: { words: "one of a list", fields: ["categories"], query: () => ({ categories: text("categories") }) },
-  several: { words: "several of a list", fields: ["categories", "most"], query: () => ({ categories: text("categories"), at_most: text("most") }) },
-  keys: { words: "several of a list, with a number each", fields: ["categories", "most", ...NUMBER], query: () => ({ categories: text("categories"), at_most: text("most"), ...number() }) },
+  several: { words: "several of a list", fields: ["categories", "most"], query: several },
+  keys: {
+    words: "several of a list, with a number each",
+    fields: ["categories", "most", ...NUMBER],
+    query: () => ({ ...several(), ...number() }),
+  },
   text: { words: "open text, counted for a list of texts", fields: [], query: () => ({}) },
   discover: { words: "open text, to find the common ones", fields: ["bytes"], query: () => ({ discover: text("bytes") }) },
   bits: { words: "an identifier, to find the common ones", fields: ["bits"], query: () => ({ discover: `${text("bits")}bits` }) },
   number: { words: "a number (its mean)", fields: NUMBER, query: number },
   shape: { words: "a number (its distribution)", fields: NUMBER, query: () => ({ ...number(), read: "distribution" }) },
   ranges: { words: "a number (shares of ranges)", fields: NUMBER, query: () => ({ ...number(), read: "ranges" }) },
-  record: { words: "a record, one part per report", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)) }) },
-  pairs: { words: "a record, two parts per report (tables)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "pairs" }) },
-  strata: { words: "an answer by private strata (the last part is the answer)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "strata" }) },
-  plane: { words: "two numbers (shares of rectangles)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "rectangles" }) },
-  places: { words: "a place on a grid (epsilon of one cell side)", fields: ["columns", "rows"], query: () => ({ places: `${text("columns")}x${text("rows")}` }) },
+  record: { words: "a record, one part per report", fields: ["parts"], query: record },
+  pairs: {
+    words: "a record, two parts per report (tables)",
+    fields: ["parts"],
+    query: () => ({ ...record(), read: "pairs" }),
+  },
+  strata: {
+    words: "an answer by private strata (the last part is the answer)",
+    fields: ["parts"],
+    query: () => ({ ...record(), read: "strata" }),
+  },
+  plane: {
+    words: "two numbers (shares of rectangles)",
+    fields: ["parts"],
+    query: () => ({ ...record(), read: "rectangles" }),
+  },
+  places: {
+    words: "a place on a grid (epsilon of one cell side)",
+    fields: ["columns", "rows"],
+    query: () => ({ places: `${text("columns")}x${text("rows")}` }),
+  },
 };
 
 /** The parts of a record from lines such as "smoke: yes, no", "town: 50" and "sleep: 0..24 hours". */
@@ -216,15 +308,37 @@ function query() {
   return asked;
 }
 
+/** What the field of the interval is called, and what it is around; of other kinds it is any share. */
+const INTERVALS = {
+  number: ["Interval ±", "around the mean, in its unit"],
+  shape: ["Interval ±", "around the median, in its unit"],
+  ranges: ["Interval ± (percent)", "around the share of a typical range"],
+  record: ["Interval ± (percent)", "of the range of any part"],
+  pairs: ["Interval ± (percent)", "around the share of any combination"],
+  strata: ["Interval ±", "around the shares of a stratum, in percent, or around its mean, in its unit"],
+  plane: ["Interval ± (percent)", "around the share of a typical rectangle"],
+  places: ["Interval ± (percent)", "around the share of a typical rectangle"],
+  several: ["Interval ± (percent)", "around the share of any item"],
+  keys: ["Interval ± (percent)", "around the share of any key"],
+  discover: ["Interval ± (percent)", "around the share of what is found"],
+  bits: ["Interval ± (percent)", "around the share of what is found"],
+};
+
+/** Whether the kind of answers has such an objective. */
+function hasObjective(name) {
+  if (!OF_SHARES.includes(name)) return true;
+  return kind() === "list" || (kind() === "several" && name === "share");
+}
+
 /** Which fields there are, for what is asked and looked for. */
 function arrange() {
   for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
   const used = KINDS[kind()].fields;
   for (const one of Object.values(KINDS).flatMap(({ fields: own }) => own)) fields[one].element.hidden = !used.includes(one);
-  for (const option of fields.objective.input.options) option.disabled = option.hidden = OF_SHARES.includes(option.value) && !(kind() === "list" || (kind() === "several" && option.value === "share"));
+  for (const option of fields.objective.input.options) option.disabled = option.hidden = !hasObjective(option.value);
   if (fields.objective.input.selectedOptions[0].disabled) fields.objective.input.value = "";
   fields.share.element.hidden = fields.objective.input.value !== "share";
-  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], strata: ["Interval ±", "around the shares of a stratum, in percent, or around its mean, in its unit"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"], places: ["Interval ± (percent)", "around the share of a typical rectangle"], several: ["Interval ± (percent)", "around the share of any item"], keys: ["Interval ± (percent)", "around the share of any key"], discover: ["Interval ± (percent)", "around the share of what is found"], bits: ["Interval ± (percent)", "around the share of what is found"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
+  const [label, help] = INTERVALS[kind()] ?? ["Interval ± (percent)", "around any share"];
   fields.within.element.querySelector("label").textContent = label;
   fields.within.element.querySelector(".note").textContent = help;
 }
@@ -262,12 +376,27 @@ const kinds = Object.entries(KINDS).map(([name, { words }]) => h("option", { val
 fields.kind = { input: h("select", { id: kindId, onchange: soon }, kinds) };
 const partsInput = h("textarea", { id: partsId, rows: 4, cols: 30, "aria-describedby": `${partsId}-help`, oninput: soon });
 partsInput.value = "smoke: yes, no\ntown: 50\nsleep: 0..24 hours";
+const partsHelp = "one per line: a list, how many answers, or a range for a mean";
 fields.parts = {
   input: partsInput,
-  element: h("div", { class: "wide" }, h("label", { for: partsId }, "Parts"), partsInput, h("span", { class: "note", id: `${partsId}-help` }, "one per line: a list, how many answers, or a range for a mean")),
+  element: h(
+    "div",
+    { class: "wide" },
+    h("label", { for: partsId }, "Parts"),
+    partsInput,
+    h("span", { class: "note", id: `${partsId}-help` }, partsHelp),
+  ),
 };
-fields.about = { input: h("select", { id: aboutId, onchange: soon }, h("option", { value: "population" }, "everybody"), h("option", { value: "respondents" }, "those who answer")) };
-fields.objective = { input: h("select", { id: objectiveId, onchange: soon }, Object.entries(OBJECTIVES).map(([value, words]) => h("option", { value }, words))) };
+const choice = (id, options) =>
+  h("select", { id, onchange: soon }, Object.entries(options).map(([value, words]) => h("option", { value }, words)));
+fields.about = { input: choice(aboutId, { population: "everybody", respondents: "those who answer" }) };
+fields.objective = { input: choice(objectiveId, OBJECTIVES) };
+const described = (id, words, input, help) =>
+  h("div", {}, h("label", { for: id }, words), input, h("span", { class: "note" }, help));
+const solvable = ([name, words]) => {
+  const radio = h("input", { type: "radio", name: "solve", checked: name === solved, onchange: choose(name) });
+  return h("label", { class: "choice" }, radio, words);
+};
 show(
   document.querySelector("main"),
   h("h1", {}, "Planner"),
@@ -279,7 +408,7 @@ show(
       "fieldset",
       {},
       h("legend", {}, "What do you want to know?"),
-      h("div", { class: "row" }, Object.entries(QUESTIONS).map(([name, words]) => h("label", { class: "choice" }, h("input", { type: "radio", name: "solve", checked: name === solved, onchange: choose(name) }), words))),
+      h("div", { class: "row" }, Object.entries(QUESTIONS).map(solvable)),
     ),
     h(
       "div",
@@ -298,8 +427,13 @@ show(
       field("epsilon", "Epsilon", "of one answer; 1 is a common choice", { type: "text", value: 1, inputmode: "decimal" }),
       field("people", "People", "who will answer", { type: "number", min: 1, value: 10000, inputmode: "numeric" }),
       field("within", "Interval ± (percent)", "around any share", { type: "number", min: 0, step: "any", value: 1, inputmode: "decimal" }),
-      h("div", {}, h("label", { for: aboutId }, "Intervals are about"), fields.about.input, h("span", { class: "note" }, "everybody: those asked are a sample")),
-      h("div", {}, h("label", { for: objectiveId }, "Best for"), fields.objective.input, h("span", { class: "note" }, "as asked: any share with a given interval, else rare answers")),
+      described(aboutId, "Intervals are about", fields.about.input, "everybody: those asked are a sample"),
+      described(
+        objectiveId,
+        "Best for",
+        fields.objective.input,
+        "as asked: any share with a given interval, else rare answers",
+      ),
       field("share", "Share (percent)", "of the answer that matters", { type: "number", min: 0, max: 100, step: "any", value: 10, inputmode: "decimal" }),
       field("level", "Confidence (percent)", "of the interval", { type: "number", min: 1, max: 99.999, step: "any", value: 95, inputmode: "decimal" }),
     ),

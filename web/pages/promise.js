@@ -2,8 +2,9 @@
 
 import { tile } from "./cards.js";
 import { h, svg } from "./dom.js";
-import { count, decimal, duration, moment, period, plural } from "./format.js";
+import { decimal, moment, period } from "./format.js";
 import { band, course, promises, rightOf100, sure, WEAK } from "./promises.js";
+import { duration, rich, say, word } from "./words.js";
 
 /** Percentages stay on one line. */
 const words = (sentence) => sentence.replaceAll(" %", "\u00a0%");
@@ -23,21 +24,29 @@ function crowd(marked, sentence) {
 }
 
 /** What privacy is called, by what it holds between; the rest is local differential privacy. */
-const FIELD = { __proto__: null, profiles: "profile-based privacy", metric: "geo-indistinguishability (d-privacy)", sum: "differential privacy of sums, computed by collectors that are trusted not to work together," };
+const FIELDS = ["profiles", "metric", "sum"];
 
-const BEFORE = { __proto__: null, profiles: "Chance decides in your browser what leaves. ", sum: "Your browser adds a little noise to the answer and splits it before anything leaves. " };
+/** The name of the protection in the field, with its numbers. */
+function inTheField(survey, again) {
+  const relation = FIELDS.includes(survey.relation) ? survey.relation : "any";
+  const level = survey.relation === "metric" ? "field.epsilon.cell" : "field.epsilon";
+  const epsilon = word(survey.delta === null ? level : `${level}.delta`, { epsilon: decimal(survey.epsilon), delta: survey.delta ?? "" });
+  const facts = { name: word(`field.${relation}`), epsilon };
+  if (again && survey.lifetimeEpsilon !== null) return say("field.again", { ...facts, all: decimal(survey.lifetimeEpsilon) });
+  return say(again ? "field.once.report" : "field.once", facts);
+}
 
 export function promise(survey, lasting = true) {
-  const said = promises(survey, "this browser", lasting);
+  const said = promises(survey, "browser", lasting);
   const level = band(survey);
   const again = survey.terms.draws > 1 || survey.terms.stages;
   const bound = survey.lifetimeEpsilon;
-  const sums = survey.relation === "sum" ? "from the sums of one period" : "from one report";
-  const one = survey.questions.length > 1 ? `${sums}: all its answers together` : sums;
-  const all = `from all that you ever send for this survey, ${plural(survey.terms.longitudinal.epochs, "report")} at most, together`;
+  const source = `tile.${survey.relation === "sum" ? "sums" : "report"}${survey.questions.length > 1 ? ".several" : ""}`;
+  const before = ["profiles", "sum"].includes(survey.relation) ? survey.relation : "any";
+  const surest = (epsilon) => words(say("tile.sure", { sure: sure(epsilon) }));
   return h(
     "section",
-    { class: `card promise ${level}`, "aria-label": "The promise" },
+    { class: `card promise ${level}`, "aria-label": say("page.promise") },
     h("p", { class: "big" }, h("b", {}, said.band), " ", said.guess),
     crowd(rightOf100(survey), said.people),
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
@@ -45,7 +54,7 @@ export function promise(survey, lasting = true) {
     said.profiles ? h("p", {}, said.profiles) : null,
     said.distance ? h("p", {}, words(said.distance)) : null,
     said.parts ? h("p", {}, said.parts) : null,
-    h("p", {}, BEFORE[survey.relation] ?? "Your browser changes the answer by chance before anything leaves. ", said.address),
+    h("p", {}, `${say(`before.${before}`)} ${said.address}`),
     said.relay ? h("p", {}, said.relay) : null,
     said.collectors ? h("p", {}, said.collectors) : null,
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
@@ -54,7 +63,7 @@ export function promise(survey, lasting = true) {
     h(
       "details",
       {},
-      h("summary", {}, "What these numbers mean, and the worst case"),
+      h("summary", {}, say("page.worst")),
       said.questions ? h("p", {}, said.questions) : null,
       h("p", {}, words(said.sure)),
       said.rare ? h("p", {}, said.rare) : null,
@@ -62,16 +71,10 @@ export function promise(survey, lasting = true) {
       h(
         "div",
         { class: "tiles" },
-        tile(words(`at most ${sure(survey.epsilon)} sure`), one),
-        again ? tile(bound === null ? "no number" : words(`at most ${sure(bound)} sure`), all) : null,
+        tile(surest(survey.epsilon), say(source)),
+        again ? tile(bound === null ? say("tile.none") : surest(bound), say("tile.all", { n: survey.terms.longitudinal.epochs })) : null,
       ),
-      h(
-        "p",
-        {},
-        `In the language of the field this is ${FIELD[survey.relation] ?? "local differential privacy"} with epsilon ${decimal(survey.epsilon)}${survey.relation === "metric" ? " per cell side" : ""}${survey.delta === null ? "" : ` and delta ${survey.delta}`}`,
-        again && bound !== null ? ` for one report and ${decimal(bound)} for all of them; the factors are e to these powers.` : `${again ? " for one report" : ""}; the factor is e to that power.`,
-        " Protection is called moderate from 75 right guesses of 100, weak from 90, and strong below, or where your reports add less than 10. Counted is the answer that is easiest to guess, over all that you may send.",
-      ),
+      h("p", {}, `${inTheField(survey, again)} ${say("field.bands")}`),
       said.changes ? h("p", {}, said.changes) : null,
       said.linked ? h("p", {}, said.linked) : null,
     ),
@@ -80,50 +83,51 @@ export function promise(survey, lasting = true) {
 
 /** What this browser has spent of its budget, which is the same for all surveys of an owner's group. */
 export function spent({ spent: gone, cap, deltaSpent, deltaCap, owner, group }, lasting) {
-  const whose = `all surveys of “${owner}” in the group “${group}”`;
-  const since = lasting ? "" : ", as far as it remembers: if it deletes the data of this site, this begins anew";
-  const delta = deltaCap === "0" ? "" : ` and delta ${deltaSpent} of at most ${deltaCap}`;
-  return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)}${delta} for ${whose}${since}`;
+  const facts = { spent: decimal(gone), cap: decimal(cap), deltaspent: deltaSpent, deltacap: deltaCap, owner, group };
+  const said = say(deltaCap === "0" ? "spent" : "spent.delta", facts);
+  return lasting ? said : `${said}${say("spent.remembers")}`;
 }
 
 /** Which round this is, and what it was made from; the digests are for whoever checks it. */
 function rounds({ terms: { campaign } }) {
-  const which = `${campaign.round} of ${campaign.rounds} (${campaign.kind})`;
-  if (campaign.round === 1) return which;
-  return [`${which}, made after the survey `, h("code", {}, campaign.before), " from the sums with the digest ", h("code", {}, campaign.tally)];
+  const facts = { round: campaign.round, rounds: campaign.rounds, kind: campaign.kind };
+  if (campaign.round === 1) return say("terms.round.first", facts);
+  return rich("terms.round.later", { ...facts, before: h("code", {}, campaign.before), tally: h("code", {}, campaign.tally) });
 }
 
 /** `budget` is an element that says what was spent so far; `server` has the audit of the survey. */
 export function terms(survey, budget, lasting = true, server = null) {
   const own = survey.terms;
-  const said = promises(survey, "this browser", lasting);
+  const said = promises(survey, "browser", lasting);
   const { longitudinal } = own;
-  const often =
-    longitudinal.epochs === 1
-      ? "once"
-      : `once in each period of ${duration(own.epochs.seconds)}, at most ${plural(longitudinal.epochs, "time")}` +
-        (own.keeps || own.streams ? `; ${course(longitudinal)}` : "");
-  const facts = [
-    ["Who asks", own.owner],
-    ["Why", own.purpose],
-    ["Open", `${moment(own.opens)} to ${moment(own.expires)} (UTC)`],
-    ["Period now", `${period(own.epochs, own.epochs.at(Date.now() / 1000))} (UTC)`],
-    ["How often", often],
-    ["All your answers", said.lifetime],
-    ["This browser", budget],
-    ["Kept here", said.device],
-    ["Kept there", said.kept],
-    ["Results shown", `from ${plural(own.showFrom, "answer")} on`],
-    ...(own.campaign ? [["Round", rounds(survey)]] : []),
-    ["Report", `${plural(24 + survey.reportBytes, "byte")}${own.collectors.length ? " to each collector" : ""}: ${survey.reportBytes} of ${own.collectors.length ? "its part" : "randomized answers"}, and 24 for the format, the period and a random number`],
-    ["Fingerprint", h("code", {}, survey.fingerprint)],
+  const facts = { n: longitudinal.epochs, length: duration(own.epochs.seconds) };
+  const times = say(longitudinal.epochs === 1 ? "terms.once" : "terms.often", facts);
+  const often = longitudinal.epochs > 1 && (own.keeps || own.streams) ? `${times}; ${course(longitudinal)}` : times;
+  const shared = own.collectors.length ? ".shared" : "";
+  const rows = [
+    ["who", own.owner],
+    ["why", own.purpose],
+    ["open", say("terms.from", { from: moment(own.opens), to: moment(own.expires) })],
+    ["now", say("terms.utc", { period: period(own.epochs, own.epochs.at(Date.now() / 1000)) })],
+    ["often", often],
+    ["all", said.lifetime],
+    ["browser", budget],
+    ["here", said.device],
+    ["there", said.kept],
+    ["results", say("terms.shown", { n: own.minReports })],
+    ...(own.campaign ? [["round", rounds(survey)]] : []),
+    ["report", say(`terms.bytes${shared}`, { n: 24 + survey.reportBytes, own: String(survey.reportBytes) })],
+    ["fingerprint", h("code", {}, survey.fingerprint)],
   ];
   return h(
     "details",
     { class: "card" },
-    h("summary", {}, "The terms of this survey"),
-    h("dl", { class: "facts" }, facts.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
-    h("p", { class: "note" }, `The fingerprint is in this page’s address. Your browser has checked that these ${count(survey.bytes.length)} bytes of terms and questions are the ones that it stands for.`),
-    server && h("p", { class: "note" }, h("a", { href: `${server}audit/${survey.fingerprint}`, target: "_blank", rel: "noopener" }, "Audit of this survey"), ": the exact epsilon of each question, and what somebody could find out. The service makes that page; anybody can make it again from the terms."),
+    h("summary", {}, say("terms")),
+    h("dl", { class: "facts" }, rows.map(([name, text]) => [h("dt", {}, say(`terms.name.${name}`)), h("dd", {}, text)])),
+    h("p", { class: "note" }, say("terms.checked", { n: survey.bytes.length })),
+    server && h("p", { class: "note" }, rich("terms.audit", { link: auditLink(server, survey) })),
   );
 }
+
+const auditLink = (server, { fingerprint }) =>
+  h("a", { href: `${server}audit/${fingerprint}`, target: "_blank", rel: "noopener" }, say("terms.audit.link"));

@@ -1,118 +1,86 @@
 /**
- * Every sentence that a survey promises to a respondent, an operator or a reviewer. `src/deniable/surveys/promises.py` has
- * the same names and sentences, says what they mean, and a test compares the two.
+ * The facts of every sentence that a survey promises to a respondent, an operator or a reviewer. The sentences are in the
+ * catalogue of words. `src/deniable/surveys/promises.py` computes the same facts, says what they mean, and a test compares
+ * the two.
  */
 
-import { duration, factor, fraction } from "./format.js";
-import { AT_MOST, EXACT, everyone, guesses, roughest } from "./guesses.js";
+import { factor, fraction } from "./format.js";
+import { AT_MOST, EXACT, guesses, roughest } from "./guesses.js";
+import { duration, either, figure, has, joined, say, text, word } from "./words.js";
 
 export const [STRONG, MODERATE, WEAK] = ["strong", "moderate", "weak"];
 const BANDS = [STRONG, MODERATE, WEAK];
 const [MODERATE_FROM, WEAK_FROM] = [0.75, 0.9]; // the share of right guesses from which a band begins
 const [ADDS_LITTLE, ADDS_SOME] = [0.1, 0.25]; // what reports add to it: less leaves protection strong, and nobody sees an answer
 
-const WATCHERS = "those who ask, whoever runs the server and whoever listens on the way";
-const CAREFUL = "Answer only what you would also say openly.";
+const WATCHERS = word("watchers");
+const RELATIONS = ["any", "profiles", "stream", "metric", "sum"];
+const SEVERAL = ["any", "metric", "sum"];
 
-/** What the numbers of a survey are about, in words for its sentences. */
-function about({ relation, questions: asked }) {
-  if (relation === "profiles") {
-    const unknown = "and knows no more of your value than the profiles say,";
-    return {
-      protection: "Protection of your profile",
-      wavers: `Somebody who finds two joined profiles equally likely, ${unknown}`,
-      odds: `Whatever your profile is, the odds that somebody who knows no more of your value than the profiles say gives to one of two joined profiles`,
-      secret: "which profile is yours",
-      beside: " Your value itself is not hidden, and profiles that are not joined can be told apart.",
-    };
-  }
-  if (relation === "stream") {
-    return {
-      protection: "Protection",
-      wavers: "Somebody who finds two courses of your answers over time equally likely",
-      odds: "Whatever you answer, and however your answers change, the odds that anybody gives to them",
-      secret: "what you chose or whether you have changed your mind",
-      beside: "",
-    };
-  }
-  const several = asked.length > 1;
-  if (relation === "sum") {
-    return {
-      protection: "Protection if the collectors do not work together",
-      wavers: `Somebody who sees the published sums, and finds two ${several ? "possible sets of answers" : "possible answers"} equally likely,`,
-      odds: `Whatever you answer, the odds that somebody who sees the published sums gives to ${several ? "your answers" : "your answer"}`,
-      secret: "what you chose",
-      beside: "",
-    };
-  }
-  if (relation === "metric") {
-    const near = "one cell side apart";
-    return {
-      protection: "Protection of your exact place",
-      wavers: several ? `Somebody who finds two sets of your places equally likely, each place ${near} from the other at most,` : `Somebody who finds two places ${near} equally likely`,
-      odds: several ? `Whatever your places are, the odds that anybody gives to one of two sets of them, each ${near} from the other at most,` : `Whatever your place is, the odds that anybody gives to one of two places ${near}`,
-      secret: "in which cell you are",
-      beside: " Roughly where you are is not hidden: places that are far apart can be told apart.",
-    };
-  }
-  return {
-    protection: "Protection",
-    wavers: `Somebody who finds two ${several ? "possible sets of answers" : "possible answers"} equally likely`,
-    odds: `Whatever you answer, the odds that anybody gives to ${several ? "your answers" : "your answer"}`,
-    secret: `what you chose${inClear(asked).length ? ` beside your ${listed(inClear(asked))}` : ""}`,
-    beside: "",
-  };
+const relationOf = ({ relation }) => (RELATIONS.includes(relation) ? relation : "any");
+
+/** What the numbers of a survey are about, as a part of a sentence. */
+function about(what, survey) {
+  const relation = relationOf(survey);
+  return word(`${what}.${relation}${survey.questions.length > 1 && SEVERAL.includes(relation) ? ".several" : ""}`);
 }
 
 /** The attributes that are sent as they are. */
 const inClear = (asked) => [...new Set(asked.flatMap(({ protocol: { clear = [] } }) => clear))];
-const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);
+
+function secretOf(survey) {
+  const names = relationOf(survey) === "any" ? inClear(survey.questions) : [];
+  return names.length ? word("secret.clear", { names: joined(names) }) : word(`secret.${relationOf(survey)}`);
+}
+
+const besideOf = ({ relation }) => (["profiles", "metric"].includes(relation) ? word(`beside.${relation}`) : "");
 
 /** What is not protected at all, and that no number is about it. */
 function saidInClear({ questions: asked }) {
   const names = inClear(asked);
-  if (!names.length) return "";
-  const [are, them] = names.length === 1 ? ["is", "It is"] : ["are", "They are"];
-  return `Your ${listed(names)} ${are} not protected. ${them} sent as written beside each report, and ${WATCHERS} can read that. All numbers here are about your ${asked.length === 1 ? "answer" : "answers"} to the rest.`;
+  if (!names.length) return [];
+  return [word(`clear.${names.length === 1 ? "one" : "more"}${asked.length === 1 ? "" : ".several"}`, { names: joined(names), watchers: WATCHERS })];
 }
 
 /**
- * The sentences that hold for this survey, by name. `here` is what keeps the ledger: a device or a browser. If it has not
+ * The sentences that hold for this survey, by name. `where` is what keeps the ledger: "device" or "browser". If it has not
  * promised to keep it, `lasting` is false, which a note says for a survey of several epochs.
  */
-export function promises(survey, here = "this browser", lasting = true) {
+export function promises(survey, where = "browser", lasting = true) {
   const found = guesses(survey);
+  const here = word(`here.${where}`);
   const said = {
-    band: `${about(survey).protection}: ${bandOf(survey, found)}.`,
+    band: [protection(survey, found)],
     guess: guess(survey, found),
-    people: people(survey, found),
+    people: [people(survey, found)],
     seen: seen(survey, found),
     clear: saidInClear(survey),
     profiles: profiles(survey, here),
     distance: distance(survey),
     parts: parts(survey, here),
-    sure: sureOf(survey),
-    factor: factors(survey),
+    sure: [sureOf(survey)],
+    factor: [factors(survey)],
     rare: rare(survey),
     changes: changes(survey),
     linked: linked(survey, here),
     questions: questions(survey, found),
-    lifetime: lifetime(survey),
-    storage: lasting || epochsOf(survey) === 1 ? "" : storage(survey, here),
+    lifetime: [lifetimeOf(survey)],
+    storage: lasting || epochsOf(survey) === 1 ? [] : [word("storage", { here, n: epochsOf(survey) })],
   };
   if (survey.terms) {
     Object.assign(said, {
-      often: often(survey, here),
+      often: [often(survey, here)],
       round: round(survey, here, lasting),
-      device: device(survey, here),
-      kept: kept(survey),
-      leaving: stays(survey.terms.retention, survey.terms.deleteDays, survey.terms.collectors.length),
-      address: address(survey.terms, here),
+      device: [device(survey, here)],
+      kept: [keptOf(survey)],
+      leaving: [leavingOf(survey.terms.retention, survey.terms.deleteDays, survey.terms.collectors.length)],
+      address: [address(survey.terms, where)],
       relay: relay(survey.terms),
       collectors: collectors(survey),
     });
   }
-  return Object.fromEntries(Object.entries(said).filter(([, sentence]) => sentence));
+  const sentences = Object.entries(said).filter(([, words]) => words.length);
+  return Object.fromEntries(sentences.map(([name, words]) => [name, text(joined(words, " "))]));
 }
 
 // -- how much a report tells -----------------------------------------------------------------------------------------
@@ -124,6 +92,8 @@ function bandOf(survey, found) {
   const worst = worstOf(found);
   return worst === STRONG && (survey.showsChanges || isRare(survey)) ? MODERATE : worst;
 }
+
+const protection = (survey, found) => word(`promise.band.${relationOf(survey)}`, { band: word(`band.${bandOf(survey, found)}`) });
 
 const worstOf = (found) => BANDS[Math.max(...found.map((one) => BANDS.indexOf(bandOfOne(one))))];
 
@@ -151,35 +121,43 @@ export function rightOf100(survey) {
 }
 
 /** A share of guesses as a number of 100; a bound is rounded up. */
-export function of100({ share, how = EXACT }) {
+function of100({ share, how = EXACT }) {
   const step = share > 0.0995 ? 1 : 10;
   const scaled = 100 * step * share;
   const number = how === AT_MOST ? Math.ceil(scaled - 1e-9) : Math.floor(scaled + 0.5 + 1e-9);
-  if (number === 0) return "fewer than 0.1";
-  if (number === 100 && step === 1 && share < 1 - 1e-12 && how !== AT_MOST) return "more than 99";
-  return `${how}${number / step}`;
+  if (number === 0) return word("right.fewer", { n: figure("0.1") });
+  if (number === 100 && step === 1 && share < 1 - 1e-12 && how !== AT_MOST) return word("right.more", { n: 99 });
+  return word(`right.${how}`, { n: figure(number / step) });
 }
 
 const without = ({ before }) => of100({ share: before });
+const addsMore = ({ once, always }) => once.share !== always.share || once.how !== always.how;
 
 /** How often guesses are right, without and with the reports. */
 function guess(survey, found) {
   const epochs = epochsOf(survey);
-  const more = found.some(({ once, always }) => once.share !== always.share || once.how !== always.how);
-  const source = what(survey, more ? "one report" : epochs === 1 ? "your report" : "all your reports");
-  const stays = ` if your answer${found.length > 1 ? "s stay" : " stays"} the same`;
-  const together = `from ${every(epochs)} together${survey.relation === "sum" ? "" : stays}`;
-  const bare = source === "your report" ? "it" : more ? "any" : "them";
+  const more = found.some(addsMore);
+  const source = sourceOf(survey, more ? "source.one" : epochs === 1 ? "source.yours" : "source.all");
+  const sums = survey.relation === "sum" ? ".sum" : "";
+  const every = either("every", epochs);
   if (found.length === 1) {
-    const [one] = found;
-    const rest = more ? `, in ${of100(one.always)} ${together}` : survey.showsChanges ? stays : "";
-    return `Somebody who ${one.thinks} guesses ${one.yours} right in ${of100(one.once)} of 100 cases from ${source}${rest}, and in ${without(one)} without ${bare}.`;
+    const [{ thinks, yours, once, always }] = found;
+    const kind = more ? `guess.one.more${sums}` : survey.showsChanges ? "guess.one.stays" : "guess.one";
+    return [word(kind, { thinks, yours, once: of100(once), always: of100(always), source, every, before: without(found[0]) })];
   }
   const first = found[easiest(found)];
   const all = (key) => of100(product(found.map((one) => one[key])));
-  const blind = of100(product(found.map(({ before }) => ({ share: before, how: EXACT }))));
-  const said = `Somebody who thinks all answers equally likely guesses the one that is easiest to guess (${survey.questions[easiest(found)].id}) right in ${of100(first.once)} of 100 cases from ${source}${survey.showsChanges ? stays : ""}, and ${everyone(found.length, "answers")} in ${all("once")}; without ${bare} in ${without(first)} and ${blind}.`;
-  return more ? `${said} ${capital(together)} it is ${of100(first.always)} and ${all("always")}.` : said;
+  const said = word(more ? "guess.many.more" : "guess.many", {
+    name: survey.questions[easiest(found)].id,
+    once: of100(first.once),
+    source,
+    stays: survey.showsChanges ? word("guess.many.stays") : "",
+    answers: either("answers", found.length),
+    all: all("once"),
+    before: without(first),
+    none: of100(product(found.map(({ before }) => ({ share: before, how: EXACT })))),
+  });
+  return more ? [said, word(`guess.many.again${sums}`, { every, first: of100(first.always), all: all("always") })] : [said];
 }
 
 const product = (found) => ({ share: found.reduce((sum, { share }) => sum * share, 1), how: roughest(found) });
@@ -187,44 +165,42 @@ const product = (found) => ({ share: found.reduce((sum, { share }) => sum * shar
 /** The picture in words. */
 function people(survey, found) {
   const one = found[easiest(found)];
-  const [right, many] = [of100(one.always), epochsOf(survey) > 1];
-  const sums = many ? "the sums of all periods" : "the published sums";
-  const source = survey.relation === "sum" ? sums : many ? "all reports of one person" : "a report like yours";
-  return `Of 100 such guesses, made from ${source}, ${right} ${/(^| )1$/.test(right) ? "is" : "are"} right. Without ${them(survey)} ${without(one)} are.`;
+  const right = of100(one.always);
+  const [sums, reports] = epochsOf(survey) > 1 ? ["periods", "reports"] : ["sums", "report"];
+  const source = word(`people.${survey.relation === "sum" ? sums : reports}`);
+  return word("people", { n: right.facts.n, source, right, before: without(one) });
 }
 
-const them = (survey) => (epochsOf(survey) === 1 && survey.relation !== "sum" ? "it" : "them");
-
 /** How sure somebody can become at most who found two cases equally likely: rounded up, never to certainty. */
-export function sure(epsilon) {
+function sureWord(epsilon) {
   const rest = 1 / (1 + Math.exp(Math.min(fraction(epsilon), 700)));
   for (let digits = 1; digits < 10; digits++) {
     const whole = Math.floor(rest * 10 ** (2 + digits) + 1e-9);
-    if (whole) return `${(100 - whole / 10 ** digits).toFixed(digits)} %`;
+    if (whole) return word("percent", { n: figure((100 - whole / 10 ** digits).toFixed(digits)) });
   }
-  return "100 %";
+  return word("percent", { n: 100 });
 }
+
+export const sure = (epsilon) => text(sureWord(epsilon));
 
 const level = (epsilon) => factor(fraction(epsilon));
 /** Whether all reports together may tell more than one of them, and a number holds for that. */
 const addsUp = (survey) => survey.terms !== null && !survey.showsChanges && (survey.terms.draws > 1 || survey.terms.stages);
 const epochsOf = (survey) => survey.terms?.longitudinal.epochs ?? 1;
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
-const thousands = (n) => n.toLocaleString("en");
-const every = (n) => (n === 2 ? "both" : `all ${thousands(n)}`);
 
 function sureOf(survey) {
-  const wavers = about(survey).wavers.replace("Somebody", "somebody");
-  const said = `In the worst case, ${wavers} can become at most ${sure(survey.epsilon)} sure of one of them`;
-  if (survey.showsChanges) return `${said} from one report. For all reports together no number holds.`;
-  if (addsUp(survey)) return `${said} from ${what(survey)}, and at most ${sure(survey.lifetimeEpsilon)} sure from ${every(epochsOf(survey))} together.`;
-  return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : what(survey, "your report")}.`;
+  const [wavers, once] = [about("wavers", survey), sureWord(survey.epsilon)];
+  if (survey.showsChanges) return word("sure.changes", { wavers, sure: once });
+  const every = either("every", epochsOf(survey));
+  if (addsUp(survey)) return word("sure.again", { wavers, sure: once, source: sourceOf(survey), all: sureWord(survey.lifetimeEpsilon), every });
+  const source = epochsOf(survey) > 1 ? word("source.all") : sourceOf(survey, "source.yours");
+  return word("sure.once", { wavers, sure: once, source });
 }
 
 /** What numbers about one submission are read from. */
-function what(survey, report = "one report") {
-  if (survey.relation !== "sum") return report;
-  return epochsOf(survey) === 1 ? "these sums" : "the sums of one period";
+function sourceOf(survey, report = "source.one") {
+  if (survey.relation !== "sum") return word(report);
+  return word(epochsOf(survey) === 1 ? "source.sums" : "source.period");
 }
 
 const RARE = 1000000n; // a delta above one in so many is weak, whatever the epsilon
@@ -237,225 +213,196 @@ const isRare = ({ budgetDelta }) => budgetDelta !== null && oneIn(budgetDelta) <
 
 /** What the promise leaves out, where a table has a delta: P(S | one answer) <= e^epsilon P(S | another) + delta. */
 function rare(survey) {
-  if (survey.delta === null) return "";
-  const said = `The worst case leaves out cases whose probability is at most 1 in ${thousands(oneIn(survey.delta))} per report`;
-  if (survey.showsChanges || survey.terms === null || survey.terms.draws === 1) return `${said}.`;
-  return `${said}, and 1 in ${thousands(oneIn(survey.budgetDelta))} for all ${thousands(survey.terms.draws)} together.`;
+  if (survey.delta === null) return [];
+  const n = oneIn(survey.delta);
+  if (survey.showsChanges || survey.terms === null || survey.terms.draws === 1) return [word("rare.once", { n })];
+  return [word("rare.all", { n, all: oneIn(survey.budgetDelta), draws: survey.terms.draws })];
 }
 
 /** Of two stages with several kept answers: what the number is about that the ledger counts. */
 function changes({ terms, budgetEpsilon }) {
-  if (!terms?.stages || terms.draws === 1) return "";
-  return `What is counted, epsilon ${epsilonText(budgetEpsilon)}, bounds what all reports tell about your answers to somebody who knows already in which periods they were the same. In which periods they were the same is protected by the number for all reports together only.`;
+  return terms?.stages && terms.draws > 1 ? [word("changes", { epsilon: epsilonText(budgetEpsilon) })] : [];
 }
 
 /** Of two stages whose states work as a cookie: what that means. */
-function linked({ terms }, here) {
-  if (!terms?.longitudinal.linkable) return "";
-  return `All your reports are drawn from what ${here} keeps, and resemble each other. ${capital(WATCHERS)} can recognize in time that they come from the same person, as by a cookie. This tells nothing more about your answers than the numbers here.`;
-}
+const linked = ({ terms }, here) => (terms?.longitudinal.linkable ? [word("linked", { here, watchers: WATCHERS })] : []);
 
 /** Of answers with a profile: what stays here, and which profiles the numbers are about. */
 function profiles(survey, here) {
-  if (survey.relation !== "profiles") return "";
+  if (survey.relation !== "profiles") return [];
   const { questions: asked } = survey;
-  const said = asked.map(({ id, protocol }) => `The numbers ${asked.length > 1 ? `of ${id} ` : ""}are about ${protocol.over}.`);
+  const which = asked.length > 1 ? "profiles.over.of" : "profiles.over";
+  const said = asked.map(({ id, protocol }) => word(which, { name: id, over: overOf(protocol) }));
   const several = asked.length > 1 || (survey.terms !== null && survey.terms.draws > 1);
-  const together = several ? " Numbers for several values together hold if each value comes from your profile independently of the others." : "";
-  return `Your profile does not leave ${here}: it decides how chance changes your value, and what comes out is sent. ${said.join(" ")}${together}`;
+  return [word("profiles", { here }), ...said, ...(several ? [word("profiles.together")] : [])];
+}
+
+/** Which profiles the numbers are about. */
+function overOf({ pairs, morePairs, over }) {
+  if (!pairs) return over;
+  const named = pairs.map(([one, other]) => word("profiles.pair", { one, other }));
+  const more = morePairs ? [word("profiles.pairs.more", { n: morePairs })] : [];
+  return word("profiles.pairs", { pairs: joined([...named, ...more], "; ") });
 }
 
 const FAR = 5; // cell sides, for an example
 
 /** Of places: what the numbers are for places that are further apart. */
 function distance({ relation, epsilon, questions: asked }) {
-  if (relation !== "metric") return "";
-  const said = asked.map(({ id, protocol }) => [asked.length > 1 ? ` of ${id}` : "", (protocol.inner ?? protocol).domain.cell]);
-  const sizes = said.filter(([, size]) => size).map(([which, size]) => `One cell side${which} is ${size}. `);
+  if (relation !== "metric") return [];
+  const which = asked.length > 1 ? "distance.cell.of" : "distance.cell";
+  const sizes = asked.map(({ id, protocol }) => ({ name: id, size: (protocol.inner ?? protocol).domain.cell }));
   const [top, bottom = "1"] = epsilon.split("/");
-  const far = sure(`${BigInt(FAR) * BigInt(top)}/${bottom}`);
-  return `${sizes.join("")}Epsilon grows with the distance: of places ${FAR} cell sides apart somebody who finds both equally likely can become at most ${far} sure of one of them from one report.`;
+  const far = sureWord(`${BigInt(FAR) * BigInt(top)}/${bottom}`);
+  return [...sizes.filter(({ size }) => size).map((facts) => word(which, facts)), word("distance", { n: FAR, sure: far })];
 }
 
 function seen(survey, found) {
-  const { secret: whole, beside } = about(survey);
   const worst = worstOf(found);
   const which = found.map((_, i) => i).filter((i) => bandOfOne(found[i]) === worst);
-  const may = which.every((i) => isKnown(found[i], worst)) ? "can" : "may be able to";
-  const secret = found.length > which.length ? `${whole} for ${listed(which.map((i) => survey.questions[i].id))}` : whole;
-  const sums = survey.relation === "sum";
-  const each = sums ? `${hostsOf(survey)} each get numbers that tell nothing by themselves. Together they could read what you chose. ` : "";
-  const who = sums ? `${each}Whoever sees the published sums` : capital(WATCHERS);
-  const does = sums ? `${each}The published sums do` : epochsOf(survey) === 1 ? "Your report does" : "Your reports do";
-  const except = isRare(survey) ? `, except in at most 1 of ${thousands(oneIn(survey.budgetDelta))} cases` : "";
-  const shows = survey.showsChanges ? ` ${capital(WATCHERS)} can see when your answer changes and when an earlier one returns.` : "";
-  const said = () => {
-    if (worst === WEAK) return `${who} ${may} find out ${secret}, or nearly so.${beside} ${CAREFUL}`;
-    if (worst === MODERATE) return `${does} not prove ${secret}, but ${sums ? "whoever sees them" : WATCHERS} ${may} make a good guess.${beside}`;
-    if (which.some((i) => found[i].always.share - found[i].before >= ADDS_SOME)) return `${does} not prove ${secret}, but guesses are better with ${them(survey)} than without.${beside}`;
-    if (sums) return `${does} not tell ${secret}${except}.${beside}`;
-    return `Nobody gets to see ${secret}${except}: not those who ask, not whoever runs the server, not whoever listens on the way.${beside}`;
-  };
-  return said() + shows;
+  const may = which.every((i) => isKnown(found[i], worst)) ? "can" : "may";
+  const one = epochsOf(survey) === 1 ? "one" : "all";
+  const names = joined(which.map((i) => survey.questions[i].id));
+  const secret = found.length > which.length ? word("secret.for", { secret: secretOf(survey), names }) : secretOf(survey);
+  const adds = which.some((i) => found[i].always.share - found[i].before >= ADDS_SOME);
+  const [kind, bySums] = {
+    [WEAK]: [`seen.weak.${may}`, `seen.sum.weak.${may}`],
+    [MODERATE]: [`seen.moderate.${one}.${may}`, `seen.sum.moderate.${may}`],
+    [STRONG]: adds ? [`seen.better.${one}`, "seen.sum.better"] : ["seen.strong", "seen.sum.strong"],
+  }[worst];
+  const facts = { secret, except: isRare(survey) ? word("seen.except", { n: oneIn(survey.budgetDelta) }) : "" };
+  if (survey.relation === "sum") return [word("seen.sum.each", { hosts: hostsOf(survey) }), word(bySums, facts)];
+  const said = word(kind, { ...facts, watchers: WATCHERS, beside: besideOf(survey) });
+  return survey.showsChanges ? [said, word("seen.changes", { watchers: WATCHERS })] : [said];
 }
 
-const hostsOf = ({ terms }) => listed(terms.collectors.map(({ host }) => host));
+const hostsOf = ({ terms }) => joined(terms.collectors.map(({ host }) => host));
 
 const SHOWN = 12;
 
 /** What is reported of answers that have several parts. */
 function parts({ questions: asked }, here) {
-  const said = asked.filter(({ protocol }) => protocol.groups?.length > 1 || protocol.views).map(({ id, protocol: { groups, views } }) => {
-    const more = groups.length > SHOWN ? ` and ${groups.length - SHOWN} more` : "";
-    const names = `${groups.slice(0, SHOWN).map(({ name }) => name).join(", ")}${more}`;
-    const whose = asked.length === 1 ? "your answer" : `your answer to ${id}`;
-    if (views) {
-      return (
-        `A report is about some parts of ${whose} together (${names}). ${capital(here)} chooses them by chance, whatever you answer. ` +
-        `${capital(WATCHERS)} can see which parts they are; nothing about the others is in the report.`
-      );
-    }
-    return (
-      `A report is about one of the ${groups.length} parts of ${whose} (${names}). ${capital(here)} chooses it by chance, whatever you answer. ` +
-      `${capital(WATCHERS)} can see which part it is; nothing about the other parts is in the report.`
-    );
+  const several = asked.filter(({ protocol }) => protocol.groups?.length > 1 || protocol.views);
+  return several.map(({ id, protocol: { groups, views } }) => {
+    const first = groups.slice(0, SHOWN).map(({ name }) => name).join(", ");
+    const names = groups.length > SHOWN ? word("list.more", { first, n: groups.length - SHOWN }) : first;
+    const answer = asked.length === 1 ? word("parts.answer") : word("parts.answer.to", { name: id });
+    return word(views ? "parts.some" : "parts.one", { n: groups.length, answer, names, here, watchers: WATCHERS });
   });
-  return said.join(" ");
 }
 
 function factors(survey) {
-  const said = `${about(survey).odds} change by at most a factor of ${level(survey.epsilon)}`;
-  if (survey.showsChanges) return `${said} from one report; for all reports together no factor holds.`;
-  if (survey.terms?.stages) return `${said} from one report, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
-  if (addsUp(survey)) return `${said} each time, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
-  return `${said}${epochsOf(survey) > 1 ? " in all, however often you take part" : ""}.`;
+  const facts = { odds: about("odds", survey), factor: level(survey.epsilon) };
+  if (survey.showsChanges) return word("factor.changes", facts);
+  if (survey.terms?.stages) return word("factor.stages", { ...facts, all: level(survey.lifetimeEpsilon) });
+  if (addsUp(survey)) return word("factor.again", { ...facts, all: level(survey.lifetimeEpsilon) });
+  return word(epochsOf(survey) > 1 ? "factor.all" : "factor.once", facts);
 }
 
 /** One question after the other, where there are several. */
 function questions(survey, found) {
-  if (survey.questions.length === 1) return "";
+  if (survey.questions.length === 1) return [];
   const said = survey.questions.map(({ id, protocol }, i) => {
     const { once, always } = found[i];
-    const all = once.share !== always.share || once.how !== always.how ? `, in all ${of100(always)}` : "";
-    return `${id} ${of100(once)} of 100${all}, without a report ${without(found[i])} (factor ${level(protocol.epsilon)})`;
+    const facts = { name: id, once: of100(once), always: of100(always), before: without(found[i]), factor: level(protocol.epsilon) };
+    return word(addsMore(found[i]) ? "questions.one.more" : "questions.one", facts);
   });
-  return `Right guesses, question by question: ${said.join("; ")}. The factors of all questions multiply.`;
+  return [word("questions", { questions: joined(said, "; ") })];
 }
 
 /** An exact level as people read it: a decimal where that is exact or the fraction is long, and then rounded up. */
-function epsilonText(text) {
-  const [top, bottom = 1n] = text.split("/").map(BigInt);
+function epsilonText(exact) {
+  const [top, bottom = 1n] = exact.split("/").map(BigInt);
   const digits = 10 - Math.max(1, String(top / bottom).length) + (top < bottom ? 1 : 0);
   const scale = 10n ** BigInt(Math.max(0, digits));
   const scaled = (top * scale + bottom - 1n) / bottom; // rounded up
-  if (scaled * bottom !== top * scale && text.length <= 9) return text;
-  return String(Number(scaled) / Number(scale));
+  if (scaled * bottom !== top * scale && exact.length <= 9) return exact;
+  return decimalWord(String(Number(scaled) / Number(scale)));
 }
 
+const decimalWord = (digits) => (/^\d+(\.\d+)?$/.test(digits) ? figure(digits, false) : digits);
+
 /** For reviewers: the level of all that a device may send. */
-export function lifetime(survey) {
-  const delta = survey.delta === null ? "" : ` and delta ${survey.budgetDelta}`;
-  if (survey.lifetimeEpsilon !== null) return `epsilon ${epsilonText(survey.lifetimeEpsilon)}${delta}`;
-  return "no epsilon bounds all reports together, because repeated reports show when an answer changes or returns";
+export const lifetime = (survey) => text(lifetimeOf(survey));
+
+function lifetimeOf(survey) {
+  if (survey.lifetimeEpsilon === null) return word("lifetime.none");
+  const epsilon = epsilonText(survey.lifetimeEpsilon);
+  return survey.delta === null ? word("lifetime", { epsilon }) : word("lifetime.delta", { epsilon, delta: survey.budgetDelta });
 }
 
 // -- what is kept, where ---------------------------------------------------------------------------------------------
 
-function relay({ relay: named }) {
-  if (!named) return "";
-  const { host, batch } = named;
-  return `Your answer is sealed and sent to a relay, ${host}, which cannot read it. The relay passes answers on in random order, at least ${thousands(batch)} of one period at a time, so that those who ask do not learn whose they are. This protects you as long as ${host} and those who ask do not work together, and as long as the other answers are not made up by them. If fewer than ${thousands(batch)} people answer in a period, their answers are discarded.`;
-}
+/** Who sees what if a relay mixes submissions, and who must not work together. */
+const relay = ({ relay: named }) => (named ? [word("relay", { host: named.host, n: named.batch })] : []);
 
 /** Who gets what where answers are split, and who must not work together. */
 function collectors(survey) {
   const { length } = survey.terms.collectors;
-  if (!length) return "";
-  const hosts = hostsOf(survey);
-  const enough = thousands(Math.max(...survey.questions.map(({ protocol }) => protocol.enough)));
-  return `Your answer gets a little noise and is split into ${length} parts, one for each of ${hosts}. When a period is over they add up the parts of the same people, erase them, and put only their sums together. This protects you as long as ${hosts} do not work together, and as long as at least ${enough} of these people, you among them, add their noise. If fewer than ${enough} people answer in a period, nothing comes out.`;
+  if (!length) return [];
+  const enough = Math.max(...survey.questions.map(({ protocol }) => protocol.enough));
+  return [word("collectors", { n: length, hosts: hostsOf(survey), enough })];
 }
 
-function address({ epochs, opens, expires, relay: named, collectors: split }, here) {
-  const more = here.includes("browser") ? ", and what a browser tells of itself" : "";
+function address({ epochs, opens, expires, relay: named, collectors: split }, where) {
+  const seenBy = split.length ? "collectors" : named ? "relay" : "server";
   const length = duration(Math.min(epochs.seconds, expires - opens));
-  return `A report holds no name, no address, no cookie and no time but its period, which lasts ${length}. The ${split.length ? "collectors still see" : `${named ? "relay" : "server"} still sees`} the network address that it comes from, and when${more}, as with every web page; ${split.length ? "their programs keep" : "its program keeps"} none of this.`;
+  return word(`address.${seenBy}`, { length, more: where === "browser" ? word("address.browser") : "" });
 }
 
 function often(survey, here) {
-  const { rule, epochs, values, changes } = survey.terms.longitudinal;
-  if (epochs === 1) return "You can answer once.";
-  const times = `You can answer ${thousands(epochs)} times at most, once in each period`;
-  if (rule === "none") return `${times}. Each answer is randomized afresh, and what the ${survey.terms.collectors.length ? "sums" : "reports"} tell adds up.`;
-  if (rule === "two-stage" && values === 1) return `${times}. Your first answer is randomized once, and ${here} keeps the outcome. Every report is drawn from that outcome, whatever you answer later.`;
-  if (rule === "two-stage") return `${times}. Each different answer, up to ${thousands(values)} of them, is randomized once, and ${here} keeps the outcome; later ones use that of your first answer. Every report is drawn from the outcome that belongs to your answer. Whoever links many of your reports, for example by your network address, can find out when your answer changes and which earlier answer returns.`;
-  if (rule === "evolving") return `${times}, whether or not your answer has changed. Chance picks the one change that is reported: your first answer or a later change, of which up to ${thousands(changes)} count. One report tells about it, changed by chance, and all others are coins.`;
-  if (!survey.showsChanges) return `${times}. All reports repeat the first one, whatever you answer later: they tell nothing more.`;
-  return `${times}. The same answer repeats the same report, for up to ${thousands(values)} different answers; after those ${here} repeats the first report. Whoever links your reports, for example by your network address, sees when your answer changes and which earlier answer returns.`;
+  const { rule, epochs: n, values, changes: most } = survey.terms.longitudinal;
+  if (n === 1) return word("often.once");
+  if (rule === "none") return word(survey.terms.collectors.length ? "often.fresh.sum" : "often.fresh", { n });
+  if (rule === "two-stage") return values === 1 ? word("often.stages.one", { n, here }) : word("often.stages", { n, values, here });
+  if (rule === "evolving") return word("often.evolving", { n, changes: most });
+  return survey.showsChanges ? word("often.memoized", { n, values, here }) : word("often.repeated", { n });
 }
 
 /** Which round of how many this is, and what that means for whoever answers. */
 function round(survey, here, lasting) {
   const place = survey.terms.campaign;
-  if (!place) return "";
-  const { round: number, rounds, words } = place;
+  if (!place) return [];
+  const { round: number, rounds, kind } = place;
+  const rule = has(`campaign.${kind}`) ? word(`campaign.${kind}`) : "";
   return [
-    `This is round ${number} of ${rounds} of one collection.`,
-    ...(number > 1 ? [`The survey names the sums of round ${number - 1} that it was made from, so that whoever has them can check it.`] : []),
-    ...(number < rounds ? [`The sums of this round decide what round ${number + 1} asks, by a published rule: ${words}.`] : []),
-    `${capital(here)} answers one round${lasting ? "" : ", as far as it remembers"}: once it has made a report for one, it makes none for another.`,
-  ].join(" ");
+    word("round", { round: number, rounds }),
+    ...(number > 1 ? [word("round.from", { before: number - 1 })] : []),
+    ...(number < rounds ? [word("round.next", { next: number + 1, rule })] : []),
+    word(lasting ? "round.one" : "round.one.remembers", { here }),
+  ];
 }
 
 /** How the answers of one device over the periods hang together. */
-export function course({ rule, values = 1, changes = 0 }) {
-  if (rule === "evolving") return `one change is reported, of up to ${thousands(changes)} that count`;
-  if (rule === "two-stage" && values === 1) return "the first answer is randomized once and kept, and every report is drawn from what is kept";
-  const most = values === 1 ? "1 different answer" : `${thousands(values)} different answers`;
-  return {
-    none: "each answer is randomized afresh",
-    memoize: `the same answer repeats the same report, for up to ${most}`,
-    "two-stage": `the same answer is randomized once and kept, for up to ${most}, and every report is drawn from what is kept`,
-  }[rule];
+export function course({ rule, values = 1, changes: n = 0 }) {
+  if (rule === "evolving") return say("course.evolving", { n });
+  if (rule === "two-stage" && values === 1) return say("course.stages.one");
+  if (rule === "none") return say("course.fresh");
+  return say(rule === "memoize" ? "course.memoized" : "course.stages", { most: word("course.answers", { n: values }) });
 }
 
-function storage(survey, here) {
-  return `${capital(here)} has not promised to keep the data of this site. If it deletes them, it forgets what was sent and begins anew, with up to ${thousands(epochsOf(survey))} more reports. What is said here about all reports together is about those that it remembers.`;
-}
-
-function device(survey, here) {
-  if (survey.terms.collectors.length) {
-    return `${capital(here)} does not keep your answer. It keeps the parts until all collectors have taken theirs, and whoever can read the data of ${here} until then can read your answer from them. Then they are erased; what stays is that you answered, for which period, and what it cost.`;
-  }
-  if (survey.terms.streams) {
-    return `${capital(here)} keeps whether your last answer was the one that it follows, to notice a change. Whoever can read the data of ${here} can read that. Leaving deletes it.`;
-  }
-  if (survey.terms.stages) {
-    return `${capital(here)} keeps your answer and what it was randomized to, because all reports are drawn from that. Whoever can read the data of ${here} can read your answer. Leaving deletes both.`;
-  }
-  if (survey.terms.keeps) {
-    return `${capital(here)} keeps your answer and its randomized report, because it must repeat the report. Whoever can read the data of ${here} can read your answer. Leaving deletes both.`;
-  }
-  return `${capital(here)} does not keep your answer. It keeps the randomized report until the server has taken it, and then erases it; what stays is that you answered, for which period, and what it cost${survey.terms.retention === "reports" ? "; and, while the server can delete the report, its random number" : ""}.`;
+function device({ terms }, here) {
+  if (terms.collectors.length) return word("device.collectors", { here });
+  if (terms.streams) return word("device.evolving", { here });
+  if (terms.stages) return word("device.stages", { here });
+  if (terms.keeps) return word("device.repeats", { here });
+  return word(terms.retention === "reports" ? "device.erases.number" : "device.erases", { here });
 }
 
 /** What the service keeps of a report. */
-export function kept({ terms }) {
-  if (terms.deleteDays !== null) {
-    const days = `${terms.deleteDays} ${terms.deleteDays === 1 ? "day" : "days"}`;
-    return `sums only; reports wait in files to be counted, and are deleted at most ${days} after the last report of their period can arrive`;
-  }
-  if (terms.collectors.length) return "the parts until the period is over and added up, then sums only";
-  return terms.retention === "tally"
-    ? "sums only; no report is kept once it is counted"
-    : "every randomized report, to be analysed again later";
+export const kept = (survey) => text(keptOf(survey));
+
+function keptOf({ terms }) {
+  if (terms.deleteDays !== null) return word("kept.files", { days: duration(86400 * terms.deleteDays) });
+  if (terms.collectors.length) return word("kept.parts");
+  return word(terms.retention === "tally" ? "kept.sums" : "kept.reports");
+}
+
+function leavingOf(retention, deleteDays, collectors) {
+  if (collectors) return word("leaving.parts");
+  if (deleteDays !== null) return word("leaving.files");
+  return word(retention === "tally" ? "leaving.sums" : "leaving.reports");
 }
 
 /** What a service that keeps sums, or reports, can do for somebody who leaves. */
-export function stays(retention, deleteDays = null, collectors = 0) {
-  if (collectors) return "What was sent is counted: the collectors do not take single parts out again.";
-  if (deleteDays !== null) return "What was sent is counted: the server does not take single reports out of its files or out of the sums.";
-  return retention === "tally"
-    ? "What was counted stays in the sums: the server keeps no report that could be taken out again."
-    : "The server keeps your randomized reports. It can be asked to delete those of periods that it has not closed; the request shows it the network address behind those reports.";
-}
+export const stays = (retention, deleteDays = null, collectors = 0) => text(leavingOf(retention, deleteDays, collectors));

@@ -2,12 +2,12 @@
 
 import { combobox } from "./combobox.js";
 import { h, newId, svg } from "./dom.js";
-import { count, label, quantity } from "./format.js";
-import { readNumber, separatorOf, writeNumber } from "./numbers.js";
+import { label, quantity } from "./format.js";
+import { readNumber, writeNumber } from "./numbers.js";
+import { decimalSign, say } from "./words.js";
 
 const FEW = 12;
-const separator = () => separatorOf(document.documentElement.lang);
-export const UNANSWERED = "Please answer: leaving a question out would tell something, too.";
+export const unanswered = () => say("ask.unanswered");
 
 /** One control per kind of domain. Each gives { content, input, value, problem?, focus? }. */
 export const FIELDS = {
@@ -35,41 +35,17 @@ export function questionField({ id, text, protocol }, number, changed, shared = 
   return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared }) };
 }
 
-/** What becomes of the parts of a record, and why none may be left out, by the shape of the reports. */
+/** By the shape of the reports: what becomes of the parts of a record, and why none may be left out. */
 const PARTS = {
   __proto__: null,
-  part: {
-    note: "A report is about only one of these, chosen by chance. Nothing about the others is in it.",
-    missing: "Please fill in every part: which one is reported is decided by chance afterwards.",
-  },
-  combination: {
-    note: "A report is about some of these together, chosen by chance. Nothing about the others is in it.",
-    missing: "Please fill in every part: which ones are reported is decided by chance afterwards.",
-  },
-  figure: {
-    note: "A report is about one figure that is calculated from these answers, a product of two of them say. Chance chooses which figure.",
-    missing: "Please fill in every part: which figure is reported is decided by chance afterwards.",
-  },
-  stratum: {
-    note: "Only the last of these is changed by chance. The others are sent as they are.",
-    missing: "Please fill in every part.",
-  },
-  "private stratum": {
-    note: "A report is about all of these together, and chance changes it as a whole. None of them is sent as it is.",
-    missing: "Please fill in every part: they are reported together.",
-  },
-  rectangle: {
-    note: "A report is about one rectangle that these two numbers lie in. Chance decides how large its sides are.",
-    missing: "Please fill in both: how much of either is reported is decided by chance afterwards.",
-  },
-  place: {
-    note: "Click your cell, or write its numbers. Chance moves it by some cells before anything is sent.",
-    missing: "Please choose a cell, or write both of its numbers.",
-  },
-  "profile output": {
-    note: "Both decide how likely each report is. A report is a value, drawn by chance; your profile is not in it.",
-    missing: "Please fill in both: the report is drawn from profile and value.",
-  },
+  part: "part",
+  combination: "combination",
+  figure: "figure",
+  stratum: "stratum",
+  "private stratum": "together",
+  rectangle: "rectangle",
+  place: "place",
+  "profile output": "profile",
 };
 
 function fieldset(domain, name, text, attributes, changed, title = text, kind = { shape: "part", clear: [], strata: [] }) {
@@ -104,7 +80,7 @@ function categoryField(domain, name, { text, error, changed }) {
   const labels = domain.labels.map(label);
   if (labels.length > FEW) {
     const id = newId("search");
-    const help = h("p", { class: "note", id: `${id}-help` }, `${count(labels.length)} possible answers: type a part of yours.`);
+    const help = h("p", { class: "note", id: `${id}-help` }, say("ask.search", { n: labels.length }));
     const box = combobox(labels, { id, describedBy: `${id}-help ${error.id}`, change: changed });
     const content = [h("label", { for: id, class: "hidden" }, text), help, box.element];
     const value = () => (box.value() === null ? undefined : domain.labels[box.value()]);
@@ -127,21 +103,21 @@ function numeric(name, words, { text, error }, attributes) {
   const id = newId("number");
   const input = h("input", { id, name, type: "text", class: "number", autocomplete: "off", "aria-describedby": `${id}-help ${error.id}`, ...attributes });
   const content = [h("label", { for: id, class: "hidden" }, text), h("p", { class: "note", id: `${id}-help` }, words)];
-  return { content, input, value: () => readNumber(input.value, separator()) };
+  return { content, input, value: () => readNumber(input.value, decimalSign()) };
 }
 
 /** What is wrong with a number that was written, or null; one with the separator of another language is told how to write it. */
 function misread(input) {
-  if (!Number.isNaN(readNumber(input.value, separator()))) return null;
-  return `Please write a number with digits only${/\d/.test(input.value) ? `, and with “${separator()}” before decimals, such as ${writeNumber(38.5, separator())}` : ""}.`;
+  if (!Number.isNaN(readNumber(input.value, decimalSign()))) return null;
+  const example = { sign: decimalSign(), number: writeNumber(38.5, decimalSign()) };
+  return /\d/.test(input.value) ? say("ask.digits.sign", example) : say("ask.digits");
 }
 
 function wholeField({ low, high }, name, around) {
-  const words = `whole number from ${count(low)} to ${count(high)}.`;
   const kind = { inputmode: low < 0 ? "text" : "numeric", oninput: around.changed };
-  const { content, input, value } = numeric(name, `A ${words}`, around, kind);
+  const { content, input, value } = numeric(name, say("ask.whole", { low, high }), around, kind);
   const usable = () => value() === undefined || (Number.isInteger(value()) && value() >= low && value() <= high);
-  return { content: [content, input], input, value, problem: () => (usable() ? null : `Please write a ${words}`) };
+  return { content: [content, input], input, value, problem: () => (usable() ? null : say("ask.whole.please", { low, high })) };
 }
 
 /** What a number outside of its range is counted as, said while it is typed: nothing is changed without a word. */
@@ -149,7 +125,7 @@ function countedAs({ low, high, unit }) {
   const element = h("p", { class: "note counted", role: "status" });
   const show = (number) => {
     const near = Math.min(Math.max(number, low), high);
-    element.textContent = Number.isFinite(number) && near !== number ? `This is counted as ${quantity(near, unit)}, the nearest end of the range.` : "";
+    element.textContent = Number.isFinite(number) && near !== number ? say("ask.counted", { end: quantity(near, unit) }) : "";
   };
   return { element, show };
 }
@@ -157,7 +133,7 @@ function countedAs({ low, high, unit }) {
 /** A number, written or moved to. The field holds the answer; the slider follows it and writes into it. */
 function sliderField({ low, high, unit }, name, around) {
   const { text, changed } = around;
-  const words = `A number from ${quantity(low)} to ${quantity(high, unit)}.`;
+  const words = say("ask.number", { low: quantity(low), high: quantity(high, unit) });
   const counted = countedAs({ low, high, unit });
   const typed = () => {
     show();
@@ -167,17 +143,17 @@ function sliderField({ low, high, unit }, name, around) {
   const { content, input, value } = numeric(name, words, around, kind);
   const step = 10 ** Math.floor(Math.log10((high - low) / 100)); // 100 to 1000 places
   const moved = () => {
-    input.value = writeNumber(slider.value, separator());
+    input.value = writeNumber(slider.value, decimalSign());
     typed();
   };
-  const slider = h("input", { type: "range", min: low, max: high, step, "aria-label": `${text} (slider)`, oninput: moved });
+  const slider = h("input", { type: "range", min: low, max: high, step, "aria-label": say("ask.slider", { text }), oninput: moved });
   slider.value = (low + high) / 2;
   function show() {
     const number = value();
     const known = Number.isFinite(number);
     slider.classList.toggle("idle", !known);
     if (known) slider.value = number;
-    slider.setAttribute("aria-valuetext", known ? quantity(Math.min(Math.max(number, low), high), unit) : "no answer yet");
+    slider.setAttribute("aria-valuetext", known ? quantity(Math.min(Math.max(number, low), high), unit) : say("ask.slider.none"));
     counted.show(number);
   }
   show();
@@ -191,20 +167,22 @@ function textField(_domain, name, { text, error, changed }) {
     id, name, type: "text", class: "long", autocomplete: "off", maxlength: 1000,
     "aria-describedby": `${id}-help ${error.id}`, oninput: changed,
   });
-  const help = h("p", { class: "note", id: `${id}-help` }, "Any text; short and commonly written words are the ones that can be counted.");
+  const help = h("p", { class: "note", id: `${id}-help` }, say("ask.text"));
   return { content: [h("label", { for: id, class: "hidden" }, text), help, input], input, value: () => input.value.trim() || undefined };
 }
 
 /** A box that says "none": an answer of its own, so that a question that nobody touched is not sent. */
 function noneBox(name, clear, changed) {
   const box = h("input", { type: "checkbox", name: `${name}-none`, onchange: () => (box.checked && clear(), changed()) });
-  return { box, element: h("label", { class: "choice none" }, box, "None of them") };
+  return { box, element: h("label", { class: "choice none" }, box, say("ask.none")) };
 }
+
+/** What becomes of a set that is larger than what is reported. */
+const limitOf = (most, items) => (most < items.size ? ` ${say("ask.set.most", { n: String(most) })}` : "");
 
 /** A box to tick for each item, or of many a search that adds one after the other; and one for none of them. */
 function setField({ items, most }, name, { text, error, changed }) {
-  const limit = most < items.size ? ` If you choose more than ${most}, ${most} of them are drawn by chance for the report.` : "";
-  const note = h("p", { class: "note" }, `Choose as many as you like, or none of them.${limit}`);
+  const note = h("p", { class: "note" }, say("ask.set") + limitOf(most, items));
   const labels = Array.from({ length: items.size }, (_, i) => label(items.label(i)));
   if (items.size > FEW_BOXES) return manyItems(items, labels, note, name, { text, error, changed });
   const ticked = () => {
@@ -236,7 +214,9 @@ function manyItems(items, labels, note, name, { text, error, changed }) {
           show();
           changed();
         };
-        return h("li", {}, labels[at], " ", h("button", { type: "button", class: "small second", "aria-label": `Remove ${labels[at]}`, onclick: remove }, "Remove"));
+        const button = { type: "button", class: "small second", onclick: remove };
+        const words = say("ask.remove.item", { item: labels[at] });
+        return h("li", {}, labels[at], " ", h("button", { ...button, "aria-label": words }, say("ask.remove")));
       }),
     );
   };
@@ -249,8 +229,8 @@ function manyItems(items, labels, note, name, { text, error, changed }) {
     show();
     changed();
   };
-  const help = h("p", { class: "note", id: `${id}-help` }, `${count(labels.length)} items: type a part of one, then add it.`);
-  const row = h("div", { class: "row" }, box.element, h("button", { type: "button", class: "second", onclick: add }, "Add"));
+  const help = h("p", { class: "note", id: `${id}-help` }, say("ask.items", { n: labels.length }));
+  const row = h("div", { class: "row" }, box.element, h("button", { type: "button", class: "second", onclick: add }, say("ask.add")));
   const content = [note, h("label", { for: id, class: "hidden" }, text), help, row, list, none.element];
   const value = () => (chosen.size || none.box.checked ? [...chosen].sort((a, b) => a - b).map((at) => items.label(at)) : undefined);
   return { content, input: box.input, value };
@@ -259,8 +239,8 @@ function manyItems(items, labels, note, name, { text, error, changed }) {
 /** A box to tick for each key, and a field for its number; and a box for none of them. */
 function keyField({ items, most, numbers }, name, { changed }) {
   const { low, high, unit } = numbers;
-  const limit = most < items.size ? ` If you choose more than ${most}, ${most} of them are drawn by chance for the report.` : "";
-  const note = h("p", { class: "note" }, `Choose those that you have, and write a number from ${quantity(low)} to ${quantity(high, unit)} beside each; or choose none of them.${limit}`);
+  const ends = { low: quantity(low), high: quantity(high, unit) };
+  const note = h("p", { class: "note" }, say("ask.keys", ends) + limitOf(most, items));
   const rows = Array.from({ length: items.size }, (_, i) => {
     const words = label(items.label(i));
     const counted = countedAs(numbers);
@@ -271,8 +251,16 @@ function keyField({ items, most, numbers }, name, { changed }) {
       changed();
     };
     const box = h("input", { type: "checkbox", name, value: i, onchange: edited });
-    const field = h("input", { type: "text", class: "number", autocomplete: "off", inputmode: low < 0 ? "text" : "decimal", disabled: true, "aria-label": `${words}: a number${unit && ` in ${unit}`}`, oninput: edited });
-    const number = () => readNumber(field.value, separator());
+    const field = h("input", {
+      type: "text",
+      class: "number",
+      autocomplete: "off",
+      inputmode: low < 0 ? "text" : "decimal",
+      disabled: true,
+      "aria-label": say(unit ? "ask.key.unit" : "ask.key", { key: words, unit }),
+      oninput: edited,
+    });
+    const number = () => readNumber(field.value, decimalSign());
     const row = h("div", { class: "row key" }, h("label", { class: "choice" }, box, words), field, unit ? h("span", {}, unit) : null, counted.element);
     return { box, field, number, edited, element: row, key: items.label(i) };
   });
@@ -286,7 +274,7 @@ function keyField({ items, most, numbers }, name, { changed }) {
   const value = () => (ticked().length || none.box.checked ? Object.fromEntries(ticked().map(({ key, number }) => [String(key), number()])) : undefined);
   const problem = () => {
     const wrong = ticked().find((row) => !isWritten(row));
-    return wrong ? (misread(wrong.field) ?? "Please write a number beside each that you chose.") : null;
+    return wrong ? (misread(wrong.field) ?? say("ask.keys.missing")) : null;
   };
   const focus = () => (ticked().find((row) => !isWritten(row))?.field ?? rows[0].box).focus();
   return { content: [note, rows.map(({ element }) => element), none.element], input: [...rows.map(({ box }) => box), none.box], value, problem, focus };
@@ -296,7 +284,7 @@ function keyField({ items, most, numbers }, name, { changed }) {
 function recordField({ columns }, name, { changed, shape, clear, strata, shared }) {
   const built = (column, i) => {
     const isClear = clear.includes(column.name);
-    const title = isClear ? `${column.title} (sent in clear)` : column.title;
+    const title = isClear ? say("ask.clear", { title: column.title }) : column.title;
     return fieldset(column.domain, `${name}-${i}`, column.title, { class: "part" }, changed, title);
   };
   const parts = columns.map((column, i) => {
@@ -306,12 +294,12 @@ function recordField({ columns }, name, { changed, shape, clear, strata, shared 
     shared.set(column.name, built(column, i));
     return shared.get(column.name);
   });
-  const { note, missing } = PARTS[shape];
+  const [note, missing] = ["note", "missing"].map((what) => say(`ask.${PARTS[shape]}.${what}`));
   const value = () => {
     const values = parts.map((part) => part.value());
     return values.includes(undefined) ? undefined : Object.fromEntries(values.map((one, i) => [columns[i].name, one]));
   };
-  const wrong = (part) => part.problem() ?? (part.value() === undefined ? UNANSWERED : null);
+  const wrong = (part) => part.problem() ?? (part.value() === undefined ? unanswered() : null);
   const problem = () => {
     for (const part of parts) part.complain(wrong(part));
     return parts.some(wrong) ? missing : null;
@@ -355,8 +343,14 @@ function placeField(domain, name, around) {
       inputs[i].dispatchEvent(new Event("input", { bubbles: true }));
     });
   };
-  const picker = svg("svg", { class: "places", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true", onclick: pick }, svg("rect", { width, height }), chosen, svg("path", { d: lines.join("") }));
-  const cells = domain.cell ? ` Each cell is ${domain.cell} wide.` : "";
-  const compass = h("p", { class: "note" }, `North is up; cells are counted from the south-west corner.${cells}`);
+  const picker = svg(
+    "svg",
+    { class: "places", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true", onclick: pick },
+    svg("rect", { width, height }),
+    chosen,
+    svg("path", { d: lines.join("") }),
+  );
+  const cells = domain.cell ? ` ${say("ask.cells.wide", { size: domain.cell })}` : "";
+  const compass = h("p", { class: "note" }, `${say("ask.cells")}${cells}`);
   return { ...field, content: [field.content[0], h("div", { class: "places" }, picker), compass, parts] };
 }

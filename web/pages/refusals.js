@@ -2,31 +2,34 @@
 
 import { DeniableError } from "../deniable.js";
 import { h } from "./dom.js";
-import { plural } from "./format.js";
+import { language, say } from "./words.js";
 
-export const TITLES = {
-  spec: "This is not the survey that it claims to be",
-  unknown: "This survey cannot be answered in a browser",
-  context: "This page is not secure",
-  network: "The survey cannot be loaded",
-  storage: "This browser cannot keep a ledger",
-  budget: "This browser has given enough away",
-  round: "You took part in another round",
-  closed: "The survey is not open",
-  domain: "An answer is missing or not usable",
-};
+/** Kinds of errors that have a title and an explanation of their own. */
+const KINDS = ["spec", "unknown", "context", "network", "storage", "budget", "round", "closed", "domain"];
+const SDK_LANGUAGE = "en";
 
 export const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
+export const titleOf = (kind) => say(`refusal.title.${KINDS.includes(kind) ? kind : "other"}`);
+
+/** What is wrong: the sentence of the SDK, and in another language than its own an explanation before it. */
+export function reasonOf(error) {
+  if (!(error instanceof DeniableError)) return say("refusal.about.other");
+  const reason = sentence(error.message);
+  if (language() === SDK_LANGUAGE) return reason;
+  const known = KINDS.includes(error.kind);
+  return `${known ? `${say(`refusal.about.${error.kind}`)} ` : ""}${say("refusal.details", { message: reason })}`;
+}
+
 export function refusal(error, again = null) {
-  const known = error instanceof DeniableError;
+  const kind = error instanceof DeniableError ? error.kind : "other";
   return h(
     "section",
     { class: "card warn", role: "alert" },
-    h("h2", {}, (known && TITLES[error.kind]) || "Something went wrong in this page"),
-    h("p", {}, known ? sentence(error.message) : "This is a fault of the page itself."),
-    h("p", {}, "Nothing was sent."),
-    again ? h("button", { type: "button", class: "second", onclick: again }, "Try again") : null,
+    h("h2", {}, titleOf(kind)),
+    h("p", {}, reasonOf(error)),
+    h("p", {}, say("refusal.nothing")),
+    again ? h("button", { type: "button", class: "second", onclick: again }, say("refusal.again")) : null,
   );
 }
 
@@ -35,8 +38,8 @@ export function incomplete(text) {
   return h(
     "section",
     { class: "card warn", role: "alert" },
-    h("h2", {}, "The link is incomplete"),
-    h("p", {}, `A link to a survey ends in 64 hexadecimal digits, its fingerprint; this one has ${plural(text.length, "character")} there that are not all of it. Ask whoever sent it for the whole link.`),
-    h("p", {}, "Nothing was sent."),
+    h("h2", {}, say("refusal.link")),
+    h("p", {}, say("refusal.link.text", { n: text.length })),
+    h("p", {}, say("refusal.nothing")),
   );
 }

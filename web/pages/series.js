@@ -90,6 +90,10 @@ export class Series {
     });
     const alone = times.length === 1;
     const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
+    const shift = (i) => (alone ? i - (lines.length - 1) / 2 : 0); // whiskers of one period stand side by side
+    const drawWhiskers = (plot) =>
+      lines.forEach(({ points }, i) => whiskers(plot, times, points, color(COLORS[i % COLORS.length]), shift(i)));
+    const widest = (marks) => Math.max(0, ...(marks ?? []).map((mark) => mark.length));
     const options = {
       width: this.#place.clientWidth || 600,
       height: 280,
@@ -99,7 +103,7 @@ export class Series {
       scales: alone ? { x: { range: [times[0] - seconds, times[0] + seconds] } } : {},
       series,
       bands,
-      hooks: { draw: [(plot) => lines.forEach((line, i) => whiskers(plot, times, line.points, color(COLORS[i % COLORS.length]), alone ? i - (lines.length - 1) / 2 : 0))] },
+      hooks: { draw: [drawWhiskers] },
       axes: [
         {
           ...axis,
@@ -108,7 +112,11 @@ export class Series {
           splits: (u, _axis, low, high, step) => times.filter((time) => time >= low && time <= high && (time - times[0]) % step === 0),
           values: (_, marks) => marks.map(moment),
         },
-        { ...axis, size: (_, marks) => Math.max(64, 24 + 7.5 * Math.max(0, ...(marks ?? []).map((mark) => mark.length))), values: (_, marks) => marks.map((mark) => (write ?? percent)(mark, marks[1] - marks[0] < 0.0099 ? 1 : 0)) },
+        {
+          ...axis,
+          size: (_, marks) => Math.max(64, 24 + 7.5 * widest(marks)),
+          values: (_, marks) => marks.map((mark) => (write ?? percent)(mark, marks[1] - marks[0] < 0.0099 ? 1 : 0)),
+        },
       ],
     };
     this.#drawn?.destroy();

@@ -41,7 +41,7 @@ export function signIn(enter) {
       "p",
       { class: "note", id: `${id}-help` },
       "It is kept in this page's memory only: closing or reloading the page forgets it. The machine's owner makes one with ",
-      h("code", {}, "deniable token create --role analyst"),
+      h("code", {}, "deniable store token create --role analyst"),
       ".",
     ),
     message,

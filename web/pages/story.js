@@ -1,186 +1,164 @@
 /**
- * What chance did to an answer, step by step, in the words of its protocol. A step is { text, coin?, outcome }; `coin` has
- * the probability of its first side and which side came up.
+ * What chance did to an answer, step by step. A step is { text, coin?, outcome }; `coin` has the probability of its first
+ * side and which side came up. The sentences are in the catalogue of words, and the facts are computed here.
  */
 
-import { decode, hashFields, hashOf, hashingOf, marks, partOf, whose } from "./decode.js";
+import { decode, hashFields, hashOf, hashingOf, levelWord, marks, partOf, whose } from "./decode.js";
 import { count, label, percent, quantity } from "./format.js";
+import { joined, say, text, word } from "./words.js";
 
-const keepCoin = ({ chance, hit }, yes, no) => ({ chance, hit, yes, no });
+const coinOf = ({ chance, hit }, yes, no) => ({ chance, hit, yes: say(`coin.${yes}`), no: say(`coin.${no}`) });
+const outcomeOf = ({ hit }, yes, no) => say("story.said", { side: word(`coin.${hit ? yes : no}`) });
+const saysStep = (outcome) => ({ text: say("story.says"), outcome });
+
+/** A step with a coin that says one of two things. */
+const coinStep = (id, coin, yes, no, facts = {}) => ({
+  text: say(id, { chance: percent(coin.chance, 2), ...facts }),
+  coin: coinOf(coin, yes, no),
+  outcome: outcomeOf(coin, yes, no),
+});
+
+const drawn = (what, used = true) => say(used ? "story.drawn" : "story.drawn.unused", { what });
 
 function response(domain, [keep, pick], says) {
   return [
-    {
-      text: `A coin decides whether your answer is kept. It says “keep” with probability ${percent(keep.chance, 2)}.`,
-      coin: keepCoin(keep, "keep", "replace"),
-      outcome: keep.hit ? "It said keep." : "It said replace.",
-    },
-    {
-      text: `One of the ${count(domain.size)} answers is drawn, each with the same probability, yours among them. It counts only after “replace”.`,
-      outcome: `Drawn: ${label(domain.label(pick.got))}${keep.hit ? " (not used)." : "."}`,
-    },
-    { text: "What the report says:", outcome: says },
+    coinStep("story.keep", keep, "keep", "replace"),
+    { text: say("story.replace", { n: domain.size }), outcome: drawn(label(domain.label(pick.got)), !keep.hit) },
+    saysStep(says),
   ];
 }
 
 /** Two stages: what is drawn once and kept, then what is drawn for each report. */
-function twice({ size, label: name = (i) => `cell ${count(i)}` }, [keep, pick, again, other], says, noun = "answer") {
-  const drawn = (one, hit) => `Drawn: ${label(name(one.got))}${hit ? " (not used)." : "."}`;
-  const any = `One of the ${count(size)} ${noun}s is drawn, each with the same probability. It counts only after “replace”.`;
+function twice({ size, label: name = (i) => say("cell", { n: i }) }, [keep, pick, again, other], says, noun = "answer") {
+  const any = say(`story.twice.any.${noun}`, { n: size });
   return [
-    {
-      text: `First stage, once per ${noun}: a coin decides whether your ${noun} is kept. It says “keep” with probability ${percent(keep.chance, 2)}.`,
-      coin: keepCoin(keep, "keep", "replace"),
-      outcome: keep.hit ? "It said keep." : "It said replace.",
-    },
-    { text: any, outcome: drawn(pick, keep.hit) },
-    {
-      text: `Second stage, for every report: another coin decides whether the outcome of the first stage is sent. It says “send” with probability ${percent(again.chance, 2)}.`,
-      coin: keepCoin(again, "send", "replace"),
-      outcome: again.hit ? "It said send." : "It said replace.",
-    },
-    { text: any, outcome: drawn(other, again.hit) },
-    { text: "What the report says:", outcome: says },
+    coinStep(`story.twice.keep.${noun}`, keep, "keep", "replace"),
+    { text: any, outcome: drawn(label(name(pick.got)), !keep.hit) },
+    coinStep("story.twice.send", again, "send", "replace"),
+    { text: any, outcome: drawn(label(name(other.got)), !again.hit) },
+    saysStep(says),
   ];
 }
 
-function bits(domain, noun, yours, [others, own], says) {
+function bits(noun, yours, [others, own], says, first = "") {
   const set = (i) => (others.row[i >> 3] >> (i & 7)) & 1;
   let lit = 0;
   for (let i = 0; i < others.count; i++) if (i !== yours) lit += set(i);
   return [
     {
-      text: `There is one bit for each of the ${count(others.count)} ${noun}. Each bit of one that you did not give is set with probability ${percent(others.chance, 2)}, one coin each.`,
-      outcome: `${count(lit)} of ${count(others.count - 1)} were set.`,
+      text: first + say(`story.bits.others.${noun}`, { n: others.count, chance: percent(others.chance, 2) }),
+      outcome: say("story.bits.set", { set: lit, of: others.count - 1 }),
     },
     {
-      text: `The bit of yours is set with probability ${percent(own.chance, 2)}.`,
-      coin: keepCoin(own, "set", "not set"),
-      outcome: own.hit ? "It was set." : "It was not set.",
+      text: say("story.bits.own", { chance: percent(own.chance, 2) }),
+      coin: coinOf(own, "set", "unset"),
+      outcome: say(own.hit ? "story.bits.was" : "story.bits.wasnot"),
     },
-    { text: "What the report says:", outcome: says },
+    saysStep(says),
   ];
 }
 
-const secondFlips = ({ chance }) =>
-  `Second stage, for every report: every bit of what came out is flipped with probability ${percent(chance, 2)}, one coin each.`;
-const flippedOf = ({ row, count: bits }) =>
-  `${count(row.reduce((sum, byte) => sum + byte.toString(2).replaceAll("0", "").length, 0))} of ${count(bits)} were flipped.`;
+/** The second stage of bits: each is flipped or not. */
+function flipStep({ chance, row, count: of }) {
+  const flipped = row.reduce((sum, byte) => sum + byte.toString(2).replaceAll("0", "").length, 0);
+  return { text: say("story.flips", { chance: percent(chance, 2) }), outcome: say("story.flipped", { flipped, of }) };
+}
 
 /** A bitmap that is kept, and flipped bit by bit for each report. */
-function bitsTwice(domain, yours, [others, own, flips], says) {
-  const [first, second, last] = bits(domain, "answers", yours, [others, own], says);
-  return [
-    { ...first, text: `First stage, once per answer. ${first.text}` },
-    second,
-    { text: secondFlips(flips), outcome: flippedOf(flips) },
-    last,
-  ];
+function bitsTwice(yours, [others, own, flips], says) {
+  const [first, second, last] = bits("answers", yours, [others, own], says, `${say("story.first.answer")} `);
+  return [first, second, flipStep(flips), last];
 }
 
 /** A block of answers that is kept, then bits about its answers, in two stages. */
 function blockTwice({ protocol: { domain, blocks, width }, draws, says }) {
   const [choice, kept, again] = [blocks > 1 ? draws[0] : null, draws.find(({ row }) => row), draws.at(-1)];
   const picked = {
-    text: `The ${count(domain.size)} answers are cut into ${count(blocks)} blocks of ${count(width)}. One block is drawn once and kept for all your reports, each with the same probability. Your reports are about the answers of this block alone.`,
-    outcome: `Block ${count((choice?.got ?? 0) + 1)}.`,
+    text: say("story.block.pick", { n: domain.size, blocks, width }),
+    outcome: say("story.block.picked", { n: (choice?.got ?? 0) + 1 }),
   };
-  const [once, which] = blocks > 1 ? ["once per answer of the block, and once for all others", `the ${count(width)} answers of the block`] : ["once per answer", `the ${count(width)} answers`];
   return [
     ...(choice ? [picked] : []),
     {
-      text: `First stage, ${once}: there is one bit for each of ${which}, set for yours and clear for the others. Then every bit is flipped with probability ${percent(kept.chance, 2)}, one coin each.`,
-      outcome: "Drawn, and kept.",
+      text: say(blocks > 1 ? "story.block.bits" : "story.block.bits.all", { n: width, chance: percent(kept.chance, 2) }),
+      outcome: say("story.kept"),
     },
-    { text: secondFlips(again), outcome: flippedOf(again) },
-    { text: "What the report says:", outcome: says },
+    flipStep(again),
+    saysStep(says),
   ];
 }
+
+/** What is said first of a number that lies beyond an end. */
+const beyondOf = (domain, value, taken) =>
+  taken === Number(value) ? "" : `${say("story.beyond", { taken: quantity(taken, domain.unit) })} `;
 
 /** A number that goes to a mark, whose end is kept. */
-function endTwice({ protocol: { steps }, domain, value, draws, says }) {
+function endTwice({ protocol: { steps: marked }, domain, value, draws, says }) {
   const { low, high, unit } = domain;
-  const taken = domain.number(domain.read(value));
   const end = (i) => quantity(i ? high : low, unit);
-  const beyond = taken === Number(value) ? "" : `Your answer lies beyond an end, so it is taken as ${quantity(taken, unit)}. `;
-  const marked = steps === 1 ? `Both ends are marked, ${end(0)} and ${end(1)}.` : `There are ${count(steps + 1)} marks from ${end(0)} to ${end(1)}, evenly spaced.`;
+  const between = say(marked === 1 ? "story.marks.two" : "story.marks", { n: marked + 1, low: end(0), high: end(1) });
   const [keep, pick, again, other] = draws.slice(-4);
-  const drawn = (one, hit) => ({ text: "One of the two ends is drawn, each with the same probability. It counts only after “replace”.", outcome: `Drawn: ${end(one.got)}${hit ? " (not used)." : "."}` });
+  const either = (one, hit) => ({ text: say("story.end.any"), outcome: drawn(end(one.got), !hit) });
   return [
     {
-      text: `${beyond}${marked} Chance decides once, for all your reports, from where on a number between two marks goes to the upper one; over all devices nothing is lost on average.`,
-      outcome: "Decided, and kept.",
+      text: `${beyondOf(domain, value, domain.number(domain.read(value)))}${between} ${say("story.end.round")}`,
+      outcome: say("story.decided"),
     },
-    {
-      text: `First stage, once per mark: a mark goes to the high end more often the higher it is. A coin decides whether that end is kept. It says “keep” with probability ${percent(keep.chance, 2)}.`,
-      coin: keepCoin(keep, "keep", "replace"),
-      outcome: keep.hit ? "It said keep." : "It said replace.",
-    },
-    drawn(pick, keep.hit),
-    {
-      text: `Second stage, for every report: another coin decides whether the outcome of the first stage is sent. It says “send” with probability ${percent(again.chance, 2)}.`,
-      coin: keepCoin(again, "send", "replace"),
-      outcome: again.hit ? "It said send." : "It said replace.",
-    },
-    drawn(other, again.hit),
-    { text: "What the report says:", outcome: says },
+    coinStep("story.end.keep", keep, "keep", "replace"),
+    either(pick, keep.hit),
+    coinStep("story.twice.send", again, "send", "replace"),
+    either(other, again.hit),
+    saysStep(says),
   ];
 }
 
-function hashing(domain, size, hashBits, position, report, draws, says, noun) {
+function hashing(size, hashBits, position, report, draws, says, noun) {
   const [keep, pick] = draws.slice(-2);
   const groups = 2 ** hashBits;
   const fields = hashFields(size, hashBits, report);
-  const own = position === null ? null : hashOf(fields, position);
-  const where = own === null ? "" : ` Yours falls in group ${own}.`;
+  const facts = { n: size, groups: String(groups), each: Math.max(1, size / groups) };
   return [
     {
-      text: `A hash function is drawn for this report alone. It puts the ${count(size)} ${noun} into ${groups} groups of about ${count(Math.max(1, size / groups))} each.`,
-      outcome: where.trim() || "Drawn.",
+      text: say(`story.hash.${noun}`, facts),
+      outcome: position === null ? say("story.hash.drawn") : say("story.hash.group", { group: String(hashOf(fields, position)) }),
     },
     {
-      text: `A coin decides whether your group is kept. It says “keep” with probability ${percent(keep.chance, 2)}.`,
-      coin: keepCoin(keep, "keep", "replace"),
-      outcome: keep.hit ? "It said keep." : `It said replace: any group is drawn, and it is ${pick.got}.`,
+      text: say("story.hash.keep", { chance: percent(keep.chance, 2) }),
+      coin: coinOf(keep, "keep", "replace"),
+      outcome: keep.hit ? outcomeOf(keep, "keep", "replace") : say("story.hash.replaced", { group: String(pick.got) }),
     },
-    { text: "What the report says:", outcome: says },
+    saysStep(says),
   ];
 }
 
 function subset(domain, members, [holds], says) {
   return [
     {
-      text: `The report is a set of ${count(members)} of the ${count(domain.size)} answers. A coin puts yours among them with probability ${percent(holds.chance, 2)}.`,
-      coin: keepCoin(holds, "among them", "left out"),
-      outcome: holds.hit ? "It is among them." : "It is left out.",
+      text: say("story.subset", { members, n: domain.size, chance: percent(holds.chance, 2) }),
+      coin: coinOf(holds, "among", "out"),
+      outcome: say(holds.hit ? "story.subset.among" : "story.subset.out"),
     },
-    { text: "All other members are drawn from the other answers, each with the same probability.", outcome: says },
+    { text: say("story.subset.rest"), outcome: says },
   ];
 }
 
 function hadamard(domain, [keep, pick], says) {
   return [
-    {
-      text: `Every possible report speaks for some of the ${count(domain.size)} answers. One is drawn from all of them, ${count(pick.of)} in number.`,
-      outcome: `Drawn: ${count(pick.got)}.`,
-    },
-    {
-      text: `A coin decides whether it is moved to one that speaks for yours; it says “move” with probability ${percent(keep.chance, 2)}.`,
-      coin: keepCoin(keep, "move", "leave"),
-      outcome: keep.hit ? "It said move." : "It said leave.",
-    },
-    { text: "What the report says:", outcome: says },
+    { text: say("story.output", { n: domain.size, outputs: pick.of }), outcome: drawn(text(pick.got)) },
+    coinStep("story.output.move", keep, "move", "leave"),
+    saysStep(says),
   ];
 }
 
-function rappor({ bloom_bits: width, hashes }, draws, says) {
+function rappor({ bloom_bits: width, hashes }, draws, says, first = "") {
   const [, others, ...own] = draws;
+  const set = own.filter(({ hit }) => hit).length;
   return [
     {
-      text: `That hash function sets ${hashes} of ${count(width)} bits for your text. Then every bit is flipped with probability ${percent(others.chance, 2)}, one coin each.`,
-      outcome: `${own.filter(({ hit }) => hit).length} of your ${hashes} bits stayed set.`,
+      text: first + say("story.filter", { hashes: String(hashes), width, chance: percent(others.chance, 2) }),
+      outcome: say("story.filter.set", { set: String(set), hashes: String(hashes) }),
     },
-    { text: "What the report says:", outcome: says },
+    saysStep(says),
   ];
 }
 
@@ -190,8 +168,8 @@ function hashed({ domain, value, spec, draws }, kept = false) {
   const which = draws[0].got;
   const cell = domain.open && !spec.bloom_bits ? domain.cell(domain.read(value), which) : null;
   const step = {
-    text: `One of ${count(cohorts)} public hash functions is drawn${kept ? " once and kept for all your reports" : ""}, each with the same probability. It puts every text there is into one of ${count(cells)} cells, so many texts share yours.`,
-    outcome: `Number ${count(which)}${cell === null ? "" : `: your text is in cell ${count(cell)}`}.`,
+    text: say(kept ? "story.cohort.kept" : "story.cohort", { cohorts, cells }),
+    outcome: cell === null ? say("story.number", { n: which }) : say("story.number.cell", { n: which, cell }),
   };
   return { step, cell, cells, rest: draws.slice(1) };
 }
@@ -199,7 +177,7 @@ function hashed({ domain, value, spec, draws }, kept = false) {
 function hashedGroups(told) {
   const { step, cell, cells, rest } = hashed(told);
   const inner = told.report.slice(cohortBytes(hashingOf(told.spec).cohorts));
-  return [step, ...hashing({ size: cells }, cells, told.spec.hash_bits ?? 1, cell, inner, rest, told.says, "cells")];
+  return [step, ...hashing(cells, told.spec.hash_bits ?? 1, cell, inner, rest, told.says, "cells")];
 }
 
 const cohortBytes = (cohorts) => Math.max(1, Math.ceil(Math.log2(cohorts) / 8));
@@ -211,15 +189,17 @@ function rounding(protocol, domain, value, up) {
   const read = domain.read(value);
   const { below, rest } = place(read);
   const position = below + up.hit;
-  const beyond = domain.number(read) === Number(value) ? "" : `Your answer lies beyond an end, so it is taken as ${quantity(domain.number(read), domain.unit)}. `;
-  const between = positions === 2 ? `Both ends are marked, ${at(0)} and ${at(1)}.` : `There are ${count(positions)} marks from ${at(0)} to ${at(positions - 1)}, evenly spaced.`;
+  const ends = { n: positions, low: at(0), high: at(positions - 1) };
+  const between = say(positions === 2 ? "story.marks.two" : "story.marks", ends);
+  const before = `${beyondOf(domain, value, domain.number(read))}${between} `;
+  const facts = { below: at(below), above: rest ? at(below + 1) : "", chance: percent(up.chance, 2) };
   const step = rest
     ? {
-        text: `${beyond}${between} Your answer lies between ${at(below)} and ${at(below + 1)}. A coin rounds it to one of them: up with probability ${percent(up.chance, 2)}, so that nothing is lost on average.`,
-        coin: keepCoin(up, "up", "down"),
-        outcome: `Rounded to ${at(position)}.`,
+        text: before + say("story.round", facts),
+        coin: coinOf(up, "up", "down"),
+        outcome: say("story.rounded", { mark: at(position) }),
       }
-    : { text: `${beyond}${between} Your answer lies on a mark, so there is nothing to round.`, outcome: `It stays at ${at(below)}.` };
+    : { text: before + say("story.mark"), outcome: say("story.mark.stays", { mark: at(below) }) };
   return { step, below, position };
 }
 
@@ -227,27 +207,23 @@ function rounding(protocol, domain, value, up) {
 function windowed({ protocol, domain, value, draws: [up, keep, near, far], says }) {
   const { width, forms } = protocol;
   const { step, position } = rounding(protocol, domain, value, up);
-  const window = {
-    text: `The window of this mark is ${count(width)} of the ${count(forms)} possible reports. One of them is drawn, each with the same probability.`,
-    outcome: `Drawn: ${count(position + near.got)}${keep.hit ? "." : " (not used)."}`,
-  };
+  const inside = { text: say("story.window", { n: width, forms }), outcome: drawn(count(position + near.got), keep.hit) };
   return [
     step,
-    {
-      text: `A coin decides whether the report stays ${width > 1 ? "in the window of" : "at"} this mark. It says “stay” with probability ${percent(keep.chance, 2)}.`,
-      coin: keepCoin(keep, "stay", "anywhere"),
-      outcome: keep.hit ? "It said stay." : "It said anywhere.",
-    },
-    ...(width > 1 ? [window] : []),
-    {
-      text: `One of all ${count(forms)} possible reports is drawn, each with the same probability. It counts only after “anywhere”.`,
-      outcome: `Drawn: ${count(far.got)}${keep.hit ? " (not used)." : "."}`,
-    },
-    { text: "What the report says:", outcome: says },
+    coinStep(width > 1 ? "story.window.stay" : "story.mark.stay", keep, "stay", "anywhere"),
+    ...(width > 1 ? [inside] : []),
+    { text: say("story.window.any", { n: forms }), outcome: drawn(count(far.got), !keep.hit) },
+    saysStep(says),
   ];
 }
 
 const SHOWN = 12;
+
+/** The first of a list, and how many more there are. */
+function cutOff(all, said) {
+  const first = all.slice(0, SHOWN).map(said).join(", ");
+  return all.length > SHOWN ? say("list.more", { first, n: all.length - SHOWN }) : first;
+}
 
 const chance = (weight, total) => percent(Number((weight * 10n ** 9n) / total) / 1e9, 2);
 
@@ -256,29 +232,23 @@ function drawnForMean({ protocol, domain, value, draws: [up, pick], says }) {
   const { rows, total } = protocol;
   const { step, below } = rounding(protocol, domain, value, up);
   const row = rows[below];
-  const chances = row.slice(0, SHOWN).map((weight, i) => `number ${i + 1} ${chance(weight, total)}`);
-  const more = row.length > SHOWN ? ` and ${count(row.length - SHOWN)} more` : "";
+  const chances = cutOff(row, (weight, i) => say("story.table.number", { n: String(i + 1), chance: chance(weight, total) }));
   return [
     step,
-    {
-      text: `There are ${count(row.length)} possible reports. A published table says how likely each is for every mark; for the mark at or below your answer: ${chances.join(", ")}${more}. One is drawn from the row of the mark.`,
-      outcome: `Drawn: number ${count(pick.got + 1)}.`,
-    },
-    { text: "What the report says:", outcome: says },
+    { text: say("story.table.mark", { n: row.length, chances }), outcome: drawn(say("story.table.drawn", { n: pick.got + 1 })) },
+    saysStep(says),
   ];
 }
 
+const quoted = (words) => say("quoted", { text: words });
+
 /** A table: one draw from the row of the answer. */
-function drawn({ protocol: { outputs, rows, total, rowOf = (place) => place }, domain, value, draws: [pick], says }) {
+function drawnFromTable({ protocol: { outputs, rows, total, rowOf = (place) => place }, domain, value, draws: [pick], says }) {
   const row = rows[rowOf(domain.read(value))];
-  const chances = row.slice(0, SHOWN).map((weight, i) => `“${label(outputs[i])}” ${chance(weight, total)}`);
-  const more = row.length > SHOWN ? ` and ${count(row.length - SHOWN)} more` : "";
+  const chances = cutOff(row, (weight, i) => say("story.table.output", { output: label(outputs[i]), chance: chance(weight, total) }));
   return [
-    {
-      text: `There are ${count(row.length)} possible reports. A published table says how likely each is for your answer: ${chances.join(", ")}${more}. One is drawn.`,
-      outcome: `Drawn: “${label(outputs[pick.got])}”.`,
-    },
-    { text: "What the report says:", outcome: `${says}` },
+    { text: say("story.table", { n: row.length, chances }), outcome: drawn(quoted(label(outputs[pick.got]))) },
+    saysStep(`${says}`),
   ];
 }
 
@@ -287,62 +257,58 @@ function moved({ protocol: { reach, plane, offsets, chances, domain: { shape } }
   const { stays, anywhere, total } = chances;
   const near = move.got < offsets.length;
   const [north, east] = near ? offsets[move.got] : [];
-  const direction = (by, one, other) => (by === 0 ? "" : `${count(Math.abs(by))} to the ${by > 0 ? one : other}`);
-  const words = near && [direction(north, "north", "south"), direction(east, "east", "west")].filter(Boolean).join(", ");
+  const towards = (by, one, other) => (by === 0 ? "" : say(`story.place.${by > 0 ? one : other}`, { n: Math.abs(by) }));
+  const how = near && [towards(north, "north", "south"), towards(east, "east", "west")].filter(Boolean).join(", ");
   const width = shape[1] + 2 * reach;
-  const [up, right] = near ? [value.north + north, value.east + east] : [Math.floor(far.got / width) - reach + 1, (far.got % width) - reach + 1];
+  const anew = near ? [] : [Math.floor(far.got / width) - reach + 1, (far.got % width) - reach + 1];
+  const [up, right] = near ? [value.north + north, value.east + east] : anew;
   const outside = up < 1 || right < 1 || up > shape[0] || right > shape[1];
+  const cell = () => drawn(say("place", { north: String(up), east: String(right) })).replaceAll("-", "−");
+  const by = how ? say("story.place.moved", { how }) : say("story.place.stays");
   return [
     {
-      text: `Chance moves your place by up to ${count(reach)} cells, in any direction. The further, the less likely: it stays in its cell with probability ${chance(stays, total)}.`,
-      outcome: near ? (words ? `Moved: ${words}.` : "It stays in its cell.") : "Drawn anew instead.",
+      text: say("story.place.move", { n: reach, chance: chance(stays, total) }),
+      outcome: near ? by : say("story.place.anew"),
     },
-    {
-      text: `With probability ${chance(anywhere, total)} one of all ${count(plane)} cells on the grid and around it is drawn instead, each with the same probability.`,
-      outcome: near ? "Not this time." : `Drawn: north ${up}, east ${right}.`.replaceAll("-", "−"),
-    },
-    { text: "What lies outside of the grid is moved to the nearest cell at its edge.", outcome: outside ? "It lay outside." : "It lies inside." },
-    { text: "What the report says:", outcome: says },
+    { text: say("story.place.any", { chance: chance(anywhere, total), n: plane }), outcome: near ? say("story.place.no") : cell() },
+    { text: say("story.place.edge"), outcome: say(outside ? "story.place.outside" : "story.place.inside") },
+    saysStep(says),
   ];
 }
 
-/** The chances of the parts of a record, the first ones by name. */
-function partChances({ groups }) {
+/** The chances of parts, figures or levels, the first ones by name. */
+function chancesOf(groups, id, named = ({ name }) => name) {
   const all = groups.reduce((sum, { weight }) => sum + weight, 0);
-  const chances = groups.slice(0, SHOWN).map((one) => `“${one.name}” with probability ${percent(one.weight / all)}`);
-  return `${chances.join(", ")}${groups.length > SHOWN ? ` and ${count(groups.length - SHOWN)} more` : ""}`;
+  return (one, i) => say(id, { name: named(one, i), chance: percent(one.weight / all) });
 }
+
+const partChances = (groups) => cutOff(groups, chancesOf(groups, "story.chance"));
 
 /** A record: one part is chosen, and its report is made as if it had been asked alone. */
 function part({ protocol, spec, value, report, draws: [, ...rest] }) {
   const { name, group, inner, protocol: own } = partOf(protocol, report);
-  const choice = {
-    text: `Only one part of your answer is reported. Chance chooses it, whatever you answered: ${partChances(protocol)}.`,
-    outcome: `Chosen: “${name}”. Nothing about the other parts is in the report.`,
-  };
+  const choice = { text: say("story.part", { chances: partChances(protocol.groups) }), outcome: say("story.part.chosen", { name }) };
   return [choice, ...told(own, spec.groups[group].protocol, value[name], inner, rest)];
 }
 
 /** A record: some parts are chosen, and the number of the combination of their answers takes the place of the answer. */
 function combination({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
   const { name, group, inner, protocol: own } = partOf(protocol, report);
-  const choice = {
-    text: `Only some parts of your answer are reported. Chance chooses which, whatever you answered: ${partChances(protocol)}.`,
-    outcome: `Chosen: “${name}”. Nothing about other parts is in the report.`,
-  };
+  const chances = partChances(protocol.groups);
+  const choice = { text: say("story.parts", { chances }), outcome: say("story.parts.chosen", { name }) };
   const after = (answer) => told(own, spec.groups[group].protocol, answer, inner, rest);
   if (protocol.views[group].length === 1) return [choice, ...after(value[name])];
   const place = protocol.combination(domain.read(value), group);
-  const number = {
-    text: `Together they are one of ${count(own.domain.size)} combinations, counted from 0: yours is number ${count(place)}. Below, “your answer” is this number.`,
-    outcome: "How these parts hang together is reported, and nothing finer.",
-  };
+  const number = { text: say("story.combination", { n: own.domain.size, place }), outcome: say("story.combination.finer") };
   return [choice, number, ...after(place)];
 }
 
 /** Strata go along as they are; the rest is the story of the answer. */
 function stratum({ protocol: { clear, inner: own, domain }, spec, value, report, draws }) {
-  const said = clear.map((name) => ({ text: `Your ${name} (“${value[name]}”) goes along as it is.`, outcome: "It is not protected." }));
+  const said = clear.map((name) => ({
+    text: say("story.clear", { name, value: String(value[name]) }),
+    outcome: say("story.clear.unprotected"),
+  }));
   const last = domain.columns.at(-1).name;
   return [...said, ...told(own, spec.inner, value[last], report.slice(report.length - own.reportBytes), draws)];
 }
@@ -353,62 +319,56 @@ function privateStratum({ protocol, domain, spec, value, report, draws, says }) 
   const { name, domain: own } = domain.columns.at(-1);
   const { step, position } = positions ? rounding({ positions, place, domain: own }, own, value[name], draws[0]) : {};
   const read = domain.read(value);
-  const combination = protocol.combined(read, positions ? position : read.at(-1));
-  const size = count(law.domain.size);
-  const which = positions ? "yours is that of the mark" : `yours is number ${count(combination)}`;
+  const number = protocol.combined(read, positions ? position : read.at(-1));
+  const which = positions ? word("story.stratum.mark") : word("story.stratum.number", { n: number });
   const together = {
-    text: `Your ${shared.join(", ")} and ${name} together are one of ${size} combinations, counted from 0: ${which}. Below, “your answer” is this number.`,
-    outcome: `Your number: ${count(combination)}.`,
+    text: say("story.stratum", { strata: shared.join(", "), name, n: law.domain.size, which }),
+    outcome: say("story.stratum.yours", { n: number }),
   };
-  const rest = told(law, spec.law, combination, report, draws.slice(positions ? 1 : 0));
+  const rest = told(law, spec.law, number, report, draws.slice(positions ? 1 : 0));
   return [...(step ? [step] : []), together, ...rest.slice(0, -1), { ...rest.at(-1), outcome: says }];
 }
 
 /** A figure of one number or two: it is chosen, and from then on it takes the place of the answer. */
 function figure({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
   const { name, group, inner, protocol: own } = partOf({ groups: protocol.figures }, report);
-  const all = protocol.figures.reduce((sum, { weight }) => sum + weight, 0);
-  const chances = protocol.figures.slice(0, SHOWN).map((one) => `“${one.name}” with probability ${percent(one.weight / all)}`);
-  const more = protocol.figures.length > SHOWN ? ` and ${count(protocol.figures.length - SHOWN)} more` : "";
   const taken = protocol.figure(domain.read(value), group);
   const choice = {
-    text: `Only one figure of your answer is reported. Chance chooses it, whatever you answered: ${chances.join(", ")}${more}. Every number is taken on a scale from −1, its low end, to 1, its high end. Below, “your answer” is the chosen figure, ${quantity(taken)}.`,
-    outcome: `Chosen: “${name}”.`,
+    text: say("story.figure", { chances: partChances(protocol.figures), taken: quantity(taken) }),
+    outcome: say("story.chosen", { name: quoted(name) }),
   };
   return [choice, ...told(own, spec.groups[group].protocol, taken, inner, rest)];
 }
 
 /** A level of ranges or rectangles: how finely the numbers are cut is chosen, and the report is about the number of the node. */
 const cut =
-  ({ about, cut, lies, rest: nothing }) =>
+  (kind) =>
   ({ protocol, domain, spec, value, report, draws: [, ...rest] }) => {
-    const { name, group, inner, protocol: own } = partOf(protocol, report);
-    const all = protocol.levels.reduce((sum, { weight }) => sum + weight, 0);
-    const chances = protocol.levels.map((one) => `${one.name} with probability ${percent(one.weight / all)}`);
-    const node = protocol.project(domain.read(value), group);
-    const choice = { text: `The report is about ${about}. Chance chooses into how many ${cut}, whatever you answered: ${chances.join(", ")}.`, outcome: `Chosen: ${name}.` };
-    const place = { text: `Of ${name}, counted from 0, ${lies} ${count(node)}. The rest is about this ${lies.split(" ").at(-1)}.`, outcome: nothing };
-    return [choice, place, ...told(own, spec.groups[group].protocol, node, inner, rest)];
+    const { group, inner, protocol: own } = partOf(protocol, report);
+    const named = (one, i) => levelWord(protocol, one, i);
+    const name = named(protocol.levels[group], group);
+    const chances = protocol.levels.map(chancesOf(protocol.levels, "story.chance.level", named)).join(", ");
+    const place = protocol.project(domain.read(value), group);
+    return [
+      { text: say(`story.${kind}`, { chances }), outcome: say("story.chosen", { name }) },
+      { text: say(`story.${kind}.node`, { name, place }), outcome: say(`story.${kind}.finer`) },
+      ...told(own, spec.groups[group].protocol, place, inner, rest),
+    ];
   };
-const range = cut({ about: "a range that your number lies in", cut: "ranges the numbers are cut", lies: "your number lies in range", rest: "Nothing finer about your number is in the report." });
-const rectangle = cut({ about: "a rectangle that your two numbers lie in", cut: "rectangles they are cut", lies: "your numbers lie in rectangle", rest: "Nothing finer about your numbers is in the report." });
 
 /** A prefix of the answer's bits: it is chosen, and a public map puts it into a cell, which takes the place of the answer. */
 function prefix({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
-  const { name, group, inner, protocol: own } = partOf(protocol, report);
+  const { group, inner, protocol: own } = partOf(protocol, report);
+  const name = levelWord(protocol, protocol.levels[group], group);
   const length = protocol.lengths[group];
-  const bits = count(domain.bits);
-  const part = length < domain.bits ? `the first ${count(length)} of its ${bits} bits` : `all its ${bits} bits`;
+  const all = length < domain.bits ? "story.prefix.first" : "story.prefix.all";
+  const which = word(all, { length, bits: domain.bits });
   const cell = protocol.project(domain.read(value), group);
-  const choice = {
-    text: `Your answer is written as ${bits} bits. Only one part of them is reported. Chance chooses it, whatever you answered: this report is about ${part}.`,
-    outcome: `Chosen: ${name}.`,
-  };
-  const map = {
-    text: `A public map puts them into one of ${count(own.domain.size)} cells, which very many answers share. Below, “your answer” is your cell.`,
-    outcome: `Your cell: ${count(cell)}.`,
-  };
-  return [choice, map, ...told(own, spec.groups[group].protocol, cell, inner, rest)];
+  return [
+    { text: say("story.prefix", { n: domain.bits, which }), outcome: say("story.chosen", { name }) },
+    { text: say("story.prefix.map", { n: own.domain.size }), outcome: say("story.prefix.cell", { n: cell }) },
+    ...told(own, spec.groups[group].protocol, cell, inner, rest),
+  ];
 }
 
 /** A stream of answers: what is picked once, and the bit of this epoch, if it has one. */
@@ -417,67 +377,52 @@ function stream({ protocol, draws, says }) {
   const keep = protocol.thresholds.keep;
   const kept = Number((keep.numerator * 10n ** 12n) / 2n ** 64n) / 1e12;
   return [
+    { text: say("story.stream", { chance: percent(1 / (1 + 2 * protocol.changes), 2) }), outcome: say("story.picked") },
     {
-      text: `Chance picks once, whatever you answer: an answer to follow, a length of time, and which of your changes is reported, your first answer with probability ${percent(1 / (1 + 2 * protocol.changes), 2)}.`,
-      outcome: "Picked.",
+      text: say("story.stream.bit", { chance: percent(kept, 2) }),
+      outcome: coin ? say("story.stream.is", { bit: String(Number(coin.hit)) }) : say("story.stream.none"),
     },
-    {
-      text: `At the end of each such length of time a bit is sent. It is a fair coin, unless the picked change came in that time: then it says the direction of the change with probability ${percent(kept, 2)}.`,
-      outcome: coin ? `The bit is ${Number(coin.hit)}.` : "Nothing ends in this period.",
-    },
-    { text: "What the report says:", outcome: says },
+    saysStep(says),
   ];
 }
 
 /** What was drawn from a set that is larger than what is reported; the draws that follow come back, too. */
 function cutDown(items, most, draws) {
-  if (items.length <= most) return { cut: [], rest: draws };
+  if (items.length <= most) return { first: [], rest: draws };
   // The first of these draws is none where only one position is left to choose from.
-  const step = { text: `Your set has more than ${count(most)} items. ${count(most)} of them are drawn, each with the same probability.`, outcome: `${count(most)} of ${count(items.length)} were kept.` };
-  return { cut: [step], rest: draws.slice(most) };
+  const step = { text: say("story.set.cut", { n: most }), outcome: say("story.set.were", { kept: most, of: items.length }) };
+  return { first: [step], rest: draws.slice(most) };
 }
 
 /** A cell of a set under a public hash function. */
 function cellOfSet({ protocol: { domain, thresholds }, spec: { cells, cohorts }, items, draws, says }) {
   const { most, items: all } = domain;
-  const { cut, rest: [which, coin, pick] } = cutDown(items, most, draws);
+  const { first, rest: [which, coin, pick] } = cutDown(items, most, draws);
   const share = Number((thresholds.ownCell.numerator * BigInt(most) * 10n ** 12n) >> 64n) / 1e12;
   return [
-    ...cut,
+    ...first,
+    { text: say("story.set.cohort", { cohorts, n: all.size, cells, most }), outcome: say("story.number", { n: which.got }) },
     {
-      text: `One of ${count(cohorts)} public hash functions is drawn, each with the same probability. It puts the ${count(all.size)} items into ${count(cells)} cells, so that many items share a cell. Your set is filled up to ${count(most)} with made-up items, so that nobody sees how many you have.`,
-      outcome: `Number ${count(which.got)}.`,
+      text: say("story.set.cell", { chance: percent(share, 2) }),
+      coin: coinOf(coin, "yours", "another"),
+      outcome: outcomeOf(coin, "yours", "another"),
     },
-    {
-      text: `A coin decides whether the report is a cell of yours. With as many different cells as your set can have, it says “yours” with probability ${percent(share, 2)}; with fewer, less often.`,
-      coin: keepCoin(coin, "yours", "another"),
-      outcome: coin.hit ? "It said yours." : "It said another.",
-    },
-    { text: "One of your cells, or one of the others, is drawn, each with the same probability.", outcome: `Drawn: ${count(pick.got + 1)} of ${count(pick.of)}.` },
-    { text: "What the report says:", outcome: says },
+    { text: say("story.set.pick"), outcome: drawn(say("story.set.picked", { n: pick.got + 1, of: pick.of })) },
+    saysStep(says),
   ];
 }
 
 /** A subset of items and made-up ones. */
 function subsetForSet({ protocol: { domain }, spec: { subset_size: members }, items, draws, says }) {
   const { most, items: all } = domain;
-  const { cut, rest: [coin, shared] } = cutDown(items, most, draws);
+  const { first, rest: [coin, shared] } = cutDown(items, most, draws);
+  const own = { items: Math.min(items.length, most), made: Math.max(0, most - items.length) };
   return [
-    ...cut,
-    {
-      text: `Your set is filled up to ${count(most)} with made-up items, so that nobody sees how many you have. The report is a set of ${count(members)} of the ${count(all.size)} items and ${count(most)} made-up ones.`,
-      outcome: `Yours has ${count(Math.min(items.length, most))} items and ${count(Math.max(0, most - items.length))} made-up ones.`,
-    },
-    {
-      text: `A coin decides whether it has anything of yours. It says “something” with probability ${percent(coin.chance, 2)}.`,
-      coin: keepCoin(coin, "something", "nothing"),
-      outcome: coin.hit ? "It said something." : "It said nothing.",
-    },
-    {
-      text: "How much of yours is in it, and which other items, is drawn: all sets that fit are equally likely.",
-      outcome: coin.hit ? `${count(shared.got + 1)} of yours, made-up ones among them.` : "None of yours.",
-    },
-    { text: "What the report says:", outcome: says },
+    ...first,
+    { text: say("story.set.subset", { members, n: all.size, most }), outcome: say("story.set.has", own) },
+    coinStep("story.set.something", coin, "something", "nothing"),
+    { text: say("story.set.much"), outcome: coin.hit ? say("story.set.yours", { n: shared.got + 1 }) : say("story.set.none") },
+    saysStep(says),
   ];
 }
 
@@ -487,7 +432,9 @@ const toldOfSet = (protocol, spec, items, draws, says) => OF_SETS[protocol.name]
 
 /** Items, pairs or triples: chosen by chance, then the law of that group. */
 function itemsOfSet({ protocol, domain, spec, value, report, draws, says }) {
-  const { name, group, protocol: own } = partOf({ groups: protocol.kinds }, report);
+  const { group, protocol: own } = partOf({ groups: protocol.kinds }, report);
+  const named = (one) => levelWord(protocol, one);
+  const name = named(protocol.kinds[group]);
   const [items, inner] = [domain.read(value), spec.groups[group].protocol];
   const several = protocol.kinds.length > 1;
   const all = protocol.kinds.reduce((sum, { weight }) => sum + weight, 0);
@@ -495,41 +442,44 @@ function itemsOfSet({ protocol, domain, spec, value, report, draws, says }) {
   const projected = protocol.project(items, group);
   const steps = toldOfSet(own, inner, projected, rest, says);
   if (!several) return steps;
-  const chances = protocol.kinds.map((one) => `its ${one.name} with probability ${percent(one.weight / all)}`).join(", ");
-  const more = group ? ` Your set has ${count(projected.length)} ${name}. From here on they take the place of items.` : "";
-  return [{ text: `The report is about one of these of your set. Chance chooses it, whatever you answered: ${chances}.${more}`, outcome: `Chosen: ${name}.` }, ...steps];
+  const chances = protocol.kinds.map(chancesOf(protocol.kinds, "story.chance.kind", named)).join(", ");
+  const more = group ? ` ${say("story.kinds.has", { n: projected.length, name })}` : "";
+  return [{ text: `${say("story.kinds", { chances })}${more}`, outcome: say("story.chosen", { name }) }, ...steps];
 }
 
 /** Keys with numbers: each is rounded to an end, then the law of the set of keys at their ends. */
 function keysAtEnds({ protocol, domain, spec, value, draws, says }) {
   const { numbers, items } = domain;
   const pairs = domain.read(value);
-  const chances = pairs.map(([key, x]) => `${label(items.label(key))} up with probability ${percent((x - numbers.low) / (numbers.high - numbers.low), 2)}`);
-  const said = chances.length ? ` With your numbers: ${chances.join(", ")}.` : "";
+  const up = (x) => percent((x - numbers.low) / (numbers.high - numbers.low), 2);
+  const chances = pairs.map(([key, x]) => say("story.keys.up", { key: label(items.label(key)), chance: up(x) }));
   const coins = draws.slice(0, pairs.length);
-  const outcome = pairs.map(([key, x], i) => `${label(items.label(key))} ${coins[i].hit || x === numbers.high ? "up" : "down"}`).join(", ");
-  const rounding = {
-    text: `Each of your numbers is rounded by a coin to ${quantity(numbers.low)} or to ${quantity(numbers.high, numbers.unit)}, so that nothing is lost on average.${said} From here on, an item is a key at one of the two ends.`,
-    outcome: outcome ? `Rounded: ${outcome}.` : "There is no number to round.",
+  const side = (x, i) => word(`coin.${coins[i].hit || x === numbers.high ? "up" : "down"}`);
+  const ends = pairs.map(([key, x], i) => say("story.keys.end", { key: label(items.label(key)), side: side(x, i) })).join(", ");
+  const given = {
+    low: quantity(numbers.low),
+    high: quantity(numbers.high, numbers.unit),
+    chances: joined(chances, ", "),
   };
-  return [rounding, ...toldOfSet(protocol.law, spec.law, pairs, draws.slice(pairs.length), says)];
+  const rounded = {
+    text: say(chances.length ? "story.keys" : "story.keys.none", given),
+    outcome: ends ? say("story.keys.rounded", { ends }) : say("story.keys.nothing"),
+  };
+  return [rounded, ...toldOfSet(protocol.law, spec.law, pairs, draws.slice(pairs.length), says)];
 }
 
-const bitwise = ({ domain, value, draws, says }) => bits(domain, "answers", domain.read(value), draws, says);
+const bitwise = ({ domain, value, draws, says }) => bits("answers", domain.read(value), draws, says);
 const local = ({ domain, value, spec, report, draws, says }) =>
-  hashing(domain, domain.size, spec.hash_bits ?? 1, domain.read(value), report, draws, says, "answers");
+  hashing(domain.size, spec.hash_bits ?? 1, domain.read(value), report, draws, says, "answers");
 
 /** A vector with noise, split between collectors. */
 function summed({ protocol: { cells, read, enough, collectors }, domain, says }) {
-  const written =
-    read === "mean"
-      ? `Your number is counted from ${label(domain.label(0))} on.`
-      : `Your answer is written as a list of ${count(cells)} numbers: 1 at your answer, and 0 elsewhere.`;
+  const written = read === "mean" ? say("story.sum.number", { first: label(domain.label(0)) }) : say("story.sum.list", { n: cells });
   return [
     { text: written, outcome: "" },
-    { text: `A little noise is added to each number. Of one person it is mostly 0; that of at least ${count(enough)} people together hides each of them.`, outcome: "" },
-    { text: `What comes out is split into ${count(collectors)} parts, one for each collector. Each part alone is random numbers; only all of them together add up to this:`, outcome: "" },
-    { text: "What the report says:", outcome: says },
+    { text: say("story.sum.noise", { n: enough }), outcome: "" },
+    { text: say("story.sum.split", { n: collectors }), outcome: "" },
+    saysStep(says),
   ];
 }
 
@@ -539,7 +489,7 @@ export const STORIES = {
   answer: ({ domain, draws, says }) => response(domain, draws, says),
   "answer, twice": ({ domain, draws, says }) => twice(domain, draws, says),
   bits: bitwise,
-  "bits, twice": ({ domain, value, draws, says }) => bitsTwice(domain, domain.read(value), draws, says),
+  "bits, twice": ({ domain, value, draws, says }) => bitsTwice(domain.read(value), draws, says),
   "block of bits, twice": blockTwice,
   "end, twice": endTwice,
   hash: local,
@@ -550,29 +500,27 @@ export const STORIES = {
     return [step, ...twice({ size: cells }, rest, told.says, "cell")];
   },
   "hashed bits": (told) => {
-    const { step, cell, cells, rest } = hashed(told);
-    return [step, ...bits({ size: cells }, "cells", cell ?? -1, rest, told.says)];
+    const { step, cell, rest } = hashed(told);
+    return [step, ...bits("cells", cell ?? -1, rest, told.says)];
   },
   "hashed groups": hashedGroups,
   "filter, twice": (told) => {
-    const flips = told.draws.at(-1);
-    const [filter, last] = rappor(told.spec, told.draws.slice(0, -1), told.says);
-    const again = { text: secondFlips(flips), outcome: flippedOf(flips) };
-    return [hashed(told, true).step, { ...filter, text: `First stage, once per text. ${filter.text}` }, again, last];
+    const [filter, last] = rappor(told.spec, told.draws.slice(0, -1), told.says, `${say("story.first.text")} `);
+    return [hashed(told, true).step, filter, flipStep(told.draws.at(-1)), last];
   },
   filter: (told) => [hashed(told).step, ...rappor(told.spec, told.draws, told.says)],
   window: windowed,
-  output: drawn,
+  output: drawnFromTable,
   "mean output": drawnForMean,
-  "profile output": drawn,
+  "profile output": drawnFromTable,
   part,
   combination,
   stratum,
   "private stratum": privateStratum,
   figure,
-  range,
+  range: cut("range"),
   prefix,
-  rectangle,
+  rectangle: cut("rectangle"),
   place: moved,
   "cell of a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),
   "subset for a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),

@@ -11,32 +11,32 @@ import { period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
 import { promise, spent, terms } from "./promise.js";
-import { questionField, UNANSWERED } from "./questions.js";
-import { incomplete, refusal, sentence, TITLES } from "./refusals.js";
+import { questionField, unanswered } from "./questions.js";
+import { incomplete, reasonOf, refusal, titleOf } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
+import { direction, language, LANGUAGES, preferred, rich, say, speak } from "./words.js";
 
 const RETRY_SECONDS = 15;
-const SHARED = "Thank you: all collectors have taken their parts";
-const RELAYED = "Thank you: the relay has taken your sealed report";
-
-const OUTCOMES = {
-  sent: ["Thank you: your report is counted", "This browser has erased its bytes."],
-  repeated: ["Thank you: your report is counted", "This browser keeps your answer and its bytes, to repeat them, until you leave."],
-  drawn: ["Thank you: your report is counted", "This browser keeps your answer and what it was randomized to, to draw reports from, until you leave."],
-  dropped: ["Your report was not counted", "Below is why."],
-  withdrawn: ["You have withdrawn", "This browser has deleted its report of this period and sends no other for it."],
-};
 
 /** Why nothing is asked any more, in the words of whoever is asked. */
 function usedUp({ owner, group, related }, submissions) {
-  if (!related) {
-    return `This browser has answered surveys of “${owner}” in the group “${group}” that protect something else, and the two limits cannot be added. So it does not answer this one, and nothing is sent. Its owner has to publish it with a group of its own.`;
-  }
+  if (!related) return say("limit.unrelated", { owner, group });
   const again = submissions.some(({ state }) => state === "withdrawn");
-  return [
-    `There is a limit to what all surveys of “${owner}” in the group “${group}” together may learn from this browser, and another answer would go beyond it. So it answers no more of them, and nothing is sent.`,
-    again ? " Reports that you have withdrawn still count: what was sent cannot be taken back." : "",
-  ].join("");
+  return `${say("limit", { owner, group })}${again ? ` ${say("limit.withdrawn")}` : ""}`;
+}
+
+/** The controls of a form that hold answers; a slider follows its field. */
+const inputsOf = (form) => [...form.querySelectorAll("input:not([type=range])")];
+
+function refill(input, { value, checked }) {
+  if (input.type === "radio" || input.type === "checkbox") {
+    if (!checked) return;
+    input.checked = true;
+    input.dispatchEvent(new Event("change"));
+  } else if (value) {
+    input.value = value;
+    input.dispatchEvent(new Event("input"));
+  }
 }
 
 class SurveyView {
@@ -47,7 +47,7 @@ class SurveyView {
   #replaced = h("div", {});
   #survey = null;
   #fields = [];
-  #life = h("section", { class: "card", "aria-label": "Life of a report", tabindex: -1, hidden: true });
+  #life = h("section", { class: "card", tabindex: -1, hidden: true });
   #message = h("div", { role: "status" });
   #said = h("p", { role: "status", class: "hidden" }); // there from the start, or screen readers would not speak it
   #sent = h("div", {});
@@ -66,15 +66,34 @@ class SurveyView {
     this.#root = root;
     this.#server = server;
     this.#client = client;
+    this.#label();
+  }
+
+  /** What has words from the start. */
+  #label() {
     const done = () => {
       this.#left.clear();
       return this.#survey ? this.refresh() : this.start();
     };
-    this.#leaving = leaving(client, () => this.#survey, done);
+    this.#leaving = leaving(this.#client, () => this.#survey, done);
+    this.#life.setAttribute("aria-label", say("life"));
+  }
+
+  /** Say everything again, in the language that is spoken now; what was filled in stays. */
+  async again() {
+    const filled = inputsOf(this.#form).map(({ value, checked }) => ({ value, checked }));
+    this.#label();
+    this.#life.hidden = true;
+    this.#shown = null;
+    show(this.#message);
+    show(this.#form);
+    await this.start();
+    const inputs = inputsOf(this.#form);
+    if (inputs.length === filled.length) inputs.forEach((input, i) => refill(input, filled[i]));
   }
 
   async start() {
-    show(this.#root, h("p", { class: "note", role: "status" }, "Loading the survey…"));
+    show(this.#root, h("p", { class: "note", role: "status" }, say("page.loading")));
     try {
       this.#survey = await this.#client.survey();
     } catch (error) {
@@ -85,17 +104,17 @@ class SurveyView {
       return show(this.#root, refusal(error, error.kind === "network" ? () => this.start() : null));
     }
     if (!this.#survey.terms) {
-      return show(this.#root, refusal(new DeniableError("closed", "this survey is for files: it has no terms of a collection")));
+      return show(this.#root, refusal(new DeniableError("closed", say("refusal.files"))));
     }
     const { name, terms: own } = this.#survey;
     this.#say((await this.#client.state()).persisted === true);
     this.#fields = [];
     this.#outcome = null;
-    if (this.#root === document.querySelector("main")) document.title = name;
+    if (this.#root.parentElement === document.querySelector("main")) document.title = name;
     show(
       this.#root,
       h("h1", {}, name),
-      h("p", {}, "Asked by ", h("b", {}, own.owner), `. Purpose: ${own.purpose}`),
+      h("p", {}, rich("page.asked", { owner: h("b", {}, own.owner), purpose: own.purpose })),
       this.#promise,
       this.#replaced,
       this.#said,
@@ -130,9 +149,9 @@ class SurveyView {
     return h(
       "section",
       { class: "card" },
-      h("h2", {}, "You have opted out"),
-      h("p", {}, "Nothing is fetched and nothing is sent by this page, for any survey of this site, until you come back."),
-      h("button", { type: "button", class: "second", onclick: back }, "Take part again"),
+      h("h2", {}, say("out.title")),
+      h("p", {}, say("out.text")),
+      h("button", { type: "button", class: "second", onclick: back }, say("out.back")),
     );
   }
 
@@ -164,7 +183,7 @@ class SurveyView {
       this.#life.hidden = true;
       if (this.#outcome !== "out") show(this.#form, this.#optedOut());
       this.#outcome = "out";
-      this.#said.textContent = "You have opted out."; // what was said before is no longer true
+      this.#said.textContent = say("out.said"); // what was said before is no longer true
       return;
     }
     const { epochs, longitudinal } = this.#survey.terms;
@@ -174,13 +193,13 @@ class SurveyView {
     if (early) return this.#closed(...early);
     if (answered) return this.#answered(answered, submissions.length < longitudinal.epochs && epochs.at(now) < epochs.last);
     if (submissions.length >= longitudinal.epochs) {
-      return this.#closed("You have answered", "This browser has answered as often as the survey allows.");
+      return this.#closed(say("answered.all"), say("answered.all.text"));
     }
     if (taken) {
       const { round, rounds } = this.#survey.terms.campaign;
-      return this.#closed(`You took part in round ${taken}`, `This is round ${round} of ${rounds} of the same collection, and one browser answers one round. So nothing is asked here, and nothing is sent.`);
+      return this.#closed(say("answered.round", { round: taken }), say("answered.round.text", { round, rounds }));
     }
-    if (!budget.enough) return this.#closed(TITLES.budget, usedUp(budget, submissions));
+    if (!budget.enough) return this.#closed(titleOf("budget"), usedUp(budget, submissions));
     if (this.#fields.length) return;
     const changes = this.#agreed ? [] : await this.#client.changes();
     const listed = await this.#listed();
@@ -226,16 +245,16 @@ class SurveyView {
 
   #answered({ epoch, state }, again) {
     const { epochs, keeps, stages, relay, collectors } = this.#survey.terms;
-    const next = again ? `You can answer again in the next period, ${period(epochs, epoch + 1)} (UTC).` : "";
+    const next = again ? say("answered.next", { period: period(epochs, epoch + 1) }) : "";
     if (state === "queued") {
-      const text = `Your report is written down and waits: ${collectors.length ? "not all collectors have taken their parts" : `the ${relay ? "relay" : "server"} has not taken it`} yet. This page tries again on its own, with the same bytes; you may also close it and come back.`;
       show(this.#message);
-      return this.#closed("Waiting to be sent", text, "warn");
+      const waits = collectors.length ? "answered.waits.shared" : relay ? "answered.waits.relay" : "answered.waits.server";
+      return this.#closed(say("answered.waiting"), say(waits), "warn");
     }
-    const [title, text] = OUTCOMES[state === "sent" && keeps ? (stages ? "drawn" : "repeated") : state];
-    const shown = state === "sent" && this.#left.has(epoch) ? ` Until you close this page the bytes that ${relay ? "were sealed" : "left"} are shown below, one by one.` : "";
-    const taken = state !== "sent" ? title : relay ? RELAYED : collectors.length ? SHARED : title;
-    this.#closed(taken, `${text}${shown} ${next}`, state === "sent" ? "fine" : "warn");
+    const outcome = state === "sent" && keeps ? (stages ? "drawn" : "repeated") : state;
+    const shown = state === "sent" && this.#left.has(epoch) ? ` ${say(relay ? "answered.sealed" : "answered.left")}` : "";
+    const title = state !== "sent" ? outcome : relay ? "relayed" : collectors.length ? "shared" : outcome;
+    this.#closed(say(`outcome.${title}`), `${say(`outcome.${outcome}.text`)}${shown} ${next}`, state === "sent" ? "fine" : "warn");
   }
 
   #ask() {
@@ -248,12 +267,12 @@ class SurveyView {
       event.preventDefault();
       this.#send();
     };
-    const look = h("button", { type: "button", class: "second", onclick: () => this.#rehearse(true) }, "See what would leave");
+    const look = h("button", { type: "button", class: "second", onclick: () => this.#rehearse(true) }, say("page.look"));
     const form = h(
       "form",
       { novalidate: true, autocomplete: "off", onsubmit: submit },
       this.#fields.map(({ element }) => element),
-      h("div", { class: "row" }, h("button", { type: "submit" }, "Randomize and send"), look),
+      h("div", { class: "row" }, h("button", { type: "submit" }, say("page.send")), look),
     );
     show(this.#form, form);
   }
@@ -264,12 +283,12 @@ class SurveyView {
     let first = null;
     for (const field of this.#fields) {
       const value = field.value();
-      let problem = field.problem() ?? (value === undefined ? UNANSWERED : null);
+      let problem = field.problem() ?? (value === undefined ? unanswered() : null);
       if (!problem) {
         try {
           this.#survey.questions.find(({ id }) => id === field.id).protocol.encode(value);
         } catch (error) {
-          problem = sentence(error.message);
+          problem = reasonOf(error);
         }
       }
       field.complain(problem);
@@ -287,13 +306,13 @@ class SurveyView {
     const drawn = rehearse(this.#survey, epochs.at(Date.now() / 1000), values);
     show(
       this.#life,
-      h("h2", {}, "Life of a report"),
+      h("h2", {}, say("life")),
       life(this.#survey, values, drawn),
       h(
         "div",
         { class: "row" },
-        h("button", { type: "button", onclick: () => this.#send() }, "Randomize and send"),
-        h("button", { type: "button", class: "second", onclick: () => this.#rehearse(false) }, "Throw the coins again"),
+        h("button", { type: "button", onclick: () => this.#send() }, say("page.send")),
+        h("button", { type: "button", class: "second", onclick: () => this.#rehearse(false) }, say("page.throw")),
       ),
     );
     this.#life.hidden = false;
@@ -304,14 +323,14 @@ class SurveyView {
     const values = this.#values();
     if (!values || this.#sending) return;
     this.#sending = true;
-    show(this.#message, h("p", { class: "note" }, "Sending…"));
+    show(this.#message, h("p", { class: "note" }, say("page.sending")));
     // The ledger is written before the network is touched; while the server is away this shows that the report waits.
     const look = setInterval(() => this.refresh(), 700);
     try {
-      if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, "Nothing was sent."));
+      if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, say("refusal.nothing")));
       const { fresh, epoch, bytes } = await this.#client.answer(values, { acceptChanges: this.#agreed });
       if (fresh) this.#left.set(epoch, bytes);
-      show(this.#message, fresh ? null : h("p", { class: "card warn" }, "This browser had answered for this period already, in another tab; the first report stands and nothing new was sent."));
+      show(this.#message, fresh ? null : h("p", { class: "card warn" }, say("answered.before")));
     } catch (error) {
       show(this.#message, refusal(error));
     } finally {
@@ -336,19 +355,43 @@ class SurveyView {
   }
 }
 
-/** Show the survey of this fingerprint in `root`; `server` is where it is collected. */
-export async function mountSurvey(root, { server, fingerprint }) {
-  if (!/^[0-9a-f]{64}$/.test(fingerprint)) return show(root, incomplete(fingerprint));
-  const store = new BrowserStore();
-  let client;
-  try {
-    client = new Client({ server, fingerprint, store });
-  } catch (error) {
-    return show(root, refusal(error));
-  }
-  const view = new SurveyView(root, client, server.replace(/\/*$/, "/"));
+/** A choice of language, in the names that speakers give them. */
+function languageChoice(change) {
+  const options = Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language() }, name));
+  const name = h("span", {}, say("page.language"));
+  const choice = h("select", { onchange: () => change(choice.value).then(() => (name.textContent = say("page.language"))) }, options);
+  return h("label", { class: "languages" }, name, choice);
+}
+
+/**
+ * Show the survey of this fingerprint in `root`; `server` is where it is collected. `languages` are preferred to those of the
+ * browser, and `spoken` is told which language is spoken from now on and its direction.
+ */
+export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined }) {
+  await speak(preferred(...languages, ...navigator.languages));
+  const told = () => spoken(language(), direction());
+  const place = h("div", {});
+  let view = null;
+  const change = async (wanted) => {
+    await speak(wanted);
+    told();
+    await (view ? view.again() : begin());
+  };
+  const begin = async () => {
+    if (!/^[0-9a-f]{64}$/.test(fingerprint)) return show(place, incomplete(fingerprint));
+    let client;
+    try {
+      client = new Client({ server, fingerprint, store: new BrowserStore() });
+    } catch (error) {
+      return show(place, refusal(error));
+    }
+    view = new SurveyView(place, client, server.replace(/\/*$/, "/"));
+    return view.start().catch((error) => show(place, refusal(error)));
+  };
+  told();
+  show(root, languageChoice(change), place);
   // Another tab may have answered meanwhile.
-  const seen = () => document.visibilityState === "visible" && root.isConnected && view.refresh().catch(() => undefined);
+  const seen = () => document.visibilityState === "visible" && root.isConnected && view?.refresh().catch(() => undefined);
   document.addEventListener("visibilitychange", seen);
-  return view.start().catch((error) => show(root, refusal(error)));
+  return begin();
 }

@@ -1,8 +1,10 @@
 // Numbers and times as the pages write them.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { duration, factor, moment, period, plural, surest } from "../pages/format.js";
+import { consistent, quantiles, read } from "../pages/document.js";
+import { decimals, duration, factor, moment, period, plural, rounded, surest } from "../pages/format.js";
 import { DAY, START } from "./support.js";
 
 const every = (seconds) => ({ origin: START, seconds });
@@ -42,4 +44,27 @@ test("a factor is rounded up, and written in full while that is short", () => {
   assert.equal(factor(8), "2,981");
   assert.equal(factor(16), "8.9 × 10⁶");
   assert.equal(plural(1, "survey"), "1 survey");
+});
+
+test("figures are rounded as in Python: two digits of the error, halves away from zero", () => {
+  const cases = JSON.parse(readFileSync(new URL("./rounding.json", import.meta.url), "utf-8"));
+  for (const { value, error, decimals: digits, written } of cases) {
+    assert.equal(decimals(error), digits, `decimals of ${error}`);
+    assert.equal(rounded(value, digits).replace("−", "-"), written);
+  }
+});
+
+test("a document has the rows of its table, its picture and its sections by id", () => {
+  const figures = { id: "figures", picture: "points", columns: [], rows: [{ value: 1 }, { value: 2 }] };
+  figures.marks = [{ row: 1, quantile: 0.5 }, { row: 0, figure: "mean" }];
+  const bins = { id: "bins", picture: "histogram", columns: [], rows: [{ value: 0.25, consistent: 0.5 }] };
+  const curve = { id: "cumulative", picture: "curve", columns: [], rows: [{ value: 1 }], further: true };
+  const found = read({ kind: "distribution", sections: [figures, bins, curve] });
+  assert.equal(found.picture, "histogram");
+  assert.deepEqual(found.rows.map(({ value }) => value), [1, 2, 0.25]);
+  assert.equal(found.section("cumulative"), curve);
+  assert.equal(found.section("ranges"), null);
+  assert.deepEqual(quantiles(figures, [0.5, 0.25]), [1, -1]);
+  assert.equal(consistent(bins.rows[0]).value, 0.5);
+  assert.equal(read({ kind: "rectangles", sections: [] }).picture, "map");
 });

@@ -6,7 +6,7 @@ import { KINDS, Survey, canonicalBytes, fingerprint, loadProtocol } from "../den
 import { DECODERS, decode, marks, whose } from "../pages/decode.js";
 import { answerText, measured, quantity } from "../pages/format.js";
 import { promises } from "../pages/promises.js";
-import { readNumber, separatorOf, writeNumber } from "../pages/numbers.js";
+import { readNumber, writeNumber } from "../pages/numbers.js";
 import { FIELDS } from "../pages/questions.js";
 import { Recorder } from "../pages/rehearsal.js";
 import { STORIES, deniable, steps } from "../pages/story.js";
@@ -115,7 +115,11 @@ test("the steps of a table report give the probabilities of the row", () => {
     assert.match(told[0].text, /3 possible reports.*“a” 30\.00\u00a0%, “b” 60\.00\u00a0%, “none” 10\.00\u00a0%/);
     assert.equal(told[0].outcome, `Drawn: “${TABLE.outputs[report[0]]}”.`);
     const said = deniable({ protocol }, TABLE, report);
-    const expected = ["It speaks for “rye”, yet each of the 3 answers", "It speaks for “spelt”, yet each of the 3 answers", "It speaks for no answer; each of the 3"];
+    const expected = [
+      "It speaks for “rye”, yet each of the 3 answers",
+      "It speaks for “spelt”, yet each of the 3 answers",
+      "It speaks for no answer; each of the 3",
+    ];
     assert.equal(said, `${expected[report[0]]} could have led to it.`);
   }
 });
@@ -135,7 +139,9 @@ test("a record's story is about the chosen part alone, and every byte has a mean
     const { protocol, report, told } = rehearsed(RECORD, value, seed);
     const name = ["time", "age", "bread"][report[0]];
     seen.add(name);
-    assert.match(told[0].text, /“time” with probability 25\.0\u00a0%, “age” with probability 50\.0\u00a0%, “bread” with probability 25\.0\u00a0%\.$/);
+    const chances = [["time", "25.0"], ["age", "50.0"], ["bread", "25.0"]];
+    const listed = chances.map(([part, chance]) => `“${part}” with probability ${chance}\u00a0%`).join(", ");
+    assert.ok(told[0].text.endsWith(`${listed}.`), told[0].text);
     assert.equal(told[0].outcome, `Chosen: “${name}”. Nothing about the other parts is in the report.`);
     const group = RECORD.groups[report[0]].protocol;
     const inner = loadProtocol(group);
@@ -159,7 +165,7 @@ test("answers in words", () => {
   assert.equal(quantity(1 / 3), "0.333333");
   assert.equal(measured(37.2345, 1.234, "hours"), "37.2\u00a0hours");
   assert.equal(measured(37.2345, 0.012), "37.234");
-  assert.equal(measured(-1234.5, 56), "−1235");
+  assert.equal(measured(-1234.5, 56), "−1,235");
   assert.equal(measured(null, 0), "–");
 });
 
@@ -173,14 +179,14 @@ test("a survey with a delta says so, and is weak unless that is rarer than one i
   };
   const half = "5000000";
   const seldom = await promised([["4999999", half, "1"], [half, half, "0"]], "1/10000000");
-  assert.deepEqual([seldom.band, seldom.rare], ["Protection: strong.", "The worst case leaves out cases whose probability is at most 1 in 10,000,000 per report."]);
+  const rare = "The worst case leaves out cases whose probability is at most 1 in 10,000,000 per report.";
+  assert.deepEqual([seldom.band, seldom.rare], ["Protection: strong.", rare]);
   const often = await promised([["49", "50", "1"], ["50", "50", "0"]], "3/200");
   assert.deepEqual([often.band, often.rare], ["Protection: moderate.", "The worst case leaves out cases whose probability is at most 1 in 66 per report."]);
   assert.equal((await promised([["2", "1", "1"], ["1", "2", "1"]])).rare, undefined);
 });
 
 test("a typed number is read in the language of the page, or not at all", () => {
-  assert.deepEqual(["en", "de", "", "pt-BR"].map(separatorOf), [".", ",", ".", ","]);
   const read = (separator) => (text) => readNumber(text, separator);
   assert.deepEqual(["38.5", " 40 ", "-3", "−0.5", ".5", "7."].map(read(".")), [38.5, 40, -3, -0.5, 0.5, 7]);
   assert.deepEqual(["38,5", "1,000", "1e3", "12 000", "--", "٣", "Infinity", "0x10", "1.2.3", "."].map(read(".")), new Array(10).fill(NaN));

@@ -123,7 +123,7 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
     { retention: "forever" },
     { retention: "reports", delete_days: 7 },
     { retention: "tally", delete_days: 0 },
-    { show_from: 0 },
+    { min_reports: 0 },
     { replaces: "abc" },
   ]) {
     await assert.rejects(load({ ...base, ...changes }), refused("spec"), JSON.stringify(changes));

@@ -34,7 +34,7 @@ export function spec(changes = {}) {
     opens: "2026-11-01T00:00:00Z",
     expires: "2027-11-01T00:00:00Z",
     retention: "tally",
-    show_from: 1,
+    min_reports: 1,
     ...changes,
   };
 }

@@ -1,4 +1,4 @@
-"""Channels: mechanisms as exact matrices, their privacy, their usefulness, and what can be inferred through them."""
+"""Channels: mechanisms as exact matrices, their privacy, their utility, and inference through them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deniable._extras import late
 from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, Witness, hamming, line
+from deniable.channels.capacity import Capacity, capacity
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import (
     RandomizedResponse,
@@ -17,18 +18,15 @@ from deniable.channels.closed_forms import (
     subset_selection,
     warner,
 )
-from deniable.channels.utility import (
-    Capacity,
+from deniable.channels.leakage import (
     Leakage,
-    Utility,
-    capacity,
     leakage,
     min_capacity,
     mutual_information,
     posterior_vulnerability,
     prior_vulnerability,
-    utility,
 )
+from deniable.channels.utility import Utility, utility
 
 if TYPE_CHECKING:
     from deniable.channels import hypothesis, inference
@@ -94,7 +92,7 @@ __all__ = [
     "warner",
 ]
 
-# Loaded when first used: a client that randomizes needs the laws above only. (`utility` is a function and a module.)
+# Loaded on first use: a client that randomizes needs only the laws above. (`utility` is a function and a module.)
 __getattr__ = late(
     __name__,
     {

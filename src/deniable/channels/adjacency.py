@@ -1,13 +1,13 @@
-"""Who must be hard to tell apart, and whom an output tells apart best: the pairs that decide a channel's epsilon.
+"""Which inputs must be hard to distinguish, and the pair and output that determine a channel's epsilon.
 
 all        every pair of inputs: local differential privacy
-line       input i beside input i + 1 (or up to `reach` steps away): counting queries
-hamming    tuples or texts of one length, distance = number of places that differ
+line       input i next to input i + 1 (or up to `reach` steps away): counting queries
+hamming    tuples or texts of equal length, distance = number of positions that differ
 graph      the edges given, as pairs of labels
 metric     any distance d(x, x') > 0: the ratio must stay below e^(epsilon d), called d-privacy
 
-Each is a list of pairs with a distance; pairs that follow from others (chains on a line) are left out.
-A witness is the worst pair of a channel with the output that shows it, found with integers.
+Each is a list of pairs with a distance; pairs implied by others (chains on a line) are left out.
+A witness is the worst pair of a channel with the output that proves it, found with integers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,14 @@ _ONE = Fraction(1)
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """A named relation; `pairs(inputs)` lists unordered pairs of positions with their distances."""
+    """A named relation; `pairs(inputs)` lists unordered pairs of positions with their distances.
+
+    Args:
+        kind: Name of the relation, such as "all", "line" or "hamming".
+        reach: Largest number of steps between neighbours on a line.
+        edges: The neighbouring pairs, if they are listed.
+        metric: Function of two inputs that returns their distance, if the relation is a metric.
+    """
 
     kind: str
     reach: int = 1
@@ -57,7 +64,7 @@ class Adjacency:
         return ((i, j, _ONE) for i, j in combinations(range(len(inputs)), 2))
 
     def neighbours(self, inputs: Sequence[Label]) -> Iterator[tuple[int, int]]:
-        """The pairs at distance 1 or less, without a look at all pairs where the relation allows it."""
+        """The pairs at distance 1 or less, without enumerating all pairs if the relation allows it."""
         if self.kind == "hamming":
             return _one_place_apart(inputs)
         return ((i, j) for i, j, distance in self.pairs(inputs) if distance <= 1)
@@ -85,11 +92,11 @@ class Adjacency:
             yield i, j, distance
 
     def key(self) -> Hashable:
-        """What makes two relations the same; unlike `==` it keeps True and 1 apart."""
+        """Identifies the relation; unlike `==` it distinguishes True and 1."""
         return self.kind, self.reach, tuple((label_key(a), label_key(b)) for a, b in self.edges), self.metric
 
     def spec(self) -> Any:
-        """JSON for all but a function: that one cannot be written down."""
+        """JSON for every relation except a function, which cannot be serialized."""
         if self.kind == "graph":
             return {"graph": [[label_spec(a), label_spec(b)] for a, b in self.edges]}
         if self.kind == "line" and self.reach != 1:
@@ -112,7 +119,17 @@ HAMMING = Adjacency("hamming")
 
 
 def line(reach: int = 1) -> Adjacency:
-    """Neighbours at most `reach` steps apart."""
+    """Neighbours at most `reach` steps apart.
+
+    Args:
+        reach: Largest number of steps between neighbours.
+
+    Returns:
+        An adjacency for ordered inputs.
+
+    Raises:
+        NumberError: `reach` is below 1.
+    """
     steps = whole(reach, "the reach")
     if steps < 1:
         raise NumberError(f"neighbours on a line are at least 1 step apart, not {steps}")
@@ -120,7 +137,14 @@ def line(reach: int = 1) -> Adjacency:
 
 
 def hamming(a: Any, b: Any) -> int:
-    """Number of places in which two tuples or texts of one length differ.
+    """Number of positions in which two tuples or texts of equal length differ.
+
+    Args:
+        a: A tuple or a text.
+        b: Another one of the same length.
+
+    Returns:
+        The Hamming distance.
 
     >>> hamming("0110", "0011")
     2
@@ -135,7 +159,7 @@ def _check_places(a: Any, b: Any) -> None:
 
 
 def _one_place_apart(inputs: Sequence[Label]) -> Iterator[tuple[int, int]]:
-    """Labels that are equal but for one place meet in a bucket named after that place and the rest."""
+    """Labels that differ in one position meet in a bucket named after that position and the rest."""
     keys: list[Any] = [label if isinstance(label, str) else label_key(label) for label in inputs]
     for label in inputs:
         _check_places(inputs[0], label)
@@ -174,10 +198,10 @@ def _load(spec: dict[str, Any]) -> Adjacency:
             return line(reach)
         case {"graph": list(edges), **rest} if not rest and all(isinstance(edge, list) for edge in edges):
             return as_adjacency([tuple(load_label(end) for end in edge) for edge in edges])
-    raise SpecError("the adjacency in the spec is none of 'all', 'line', 'hamming', {line: reach}, {graph: edges}")
+    raise SpecError("the adjacency in the spec is not one of 'all', 'line', 'hamming', {line: reach}, {graph: edges}")
 
 
-# -- the witness: which pair of inputs an output tells apart best -----------------------------------------
+# -- the witness: the pair of inputs that an output distinguishes best ------------------------------------
 
 
 Integers = NDArray[np.object_]
@@ -187,7 +211,14 @@ _BITS = 128
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The pair of inputs that an output tells apart best, and by how much."""
+    """The pair of inputs that an output distinguishes best, and the ratio.
+
+    Args:
+        inputs: The two inputs.
+        output: The output that distinguishes them best.
+        ratio: Ratio of the output's probabilities under the two inputs.
+        distance: Distance of the inputs under the adjacency.
+    """
 
     inputs: tuple[Label, Label]
     output: Label
@@ -200,7 +231,7 @@ class Witness:
 
 
 def worst_of_all(channel: Channel) -> Witness:
-    """Over all pairs the worst ratio of a column is its largest entry over its smallest."""
+    """Over all pairs, the worst ratio of a column is its largest entry over its smallest."""
     high, low = channel.numerators.max(axis=0), channel.numerators.min(axis=0)
     column = _largest_ratio(high, low)
     entries = list(channel.numerators[:, column])
@@ -209,13 +240,13 @@ def worst_of_all(channel: Channel) -> Witness:
 
 
 def pair_witnesses(channel: Channel, relation: Adjacency) -> Iterator[Witness]:
-    """For each adjacent pair the output that tells them apart best."""
+    """For each adjacent pair, the output that distinguishes them best."""
     for i, j, distance in relation.pairs(channel.inputs):
         yield channel._told_apart(i, j, distance)
 
 
 def told_apart(channel: Channel, i: int, j: int, distance: Fraction) -> Witness:
-    """The output that tells two inputs apart best, found by comparing their rows."""
+    """The output that distinguishes two inputs best, found by comparing their rows."""
     a, b = channel.numerators[i], channel.numerators[j]
     high, low = np.maximum(a, b), np.minimum(a, b)
     column = _largest_ratio(high, low)
@@ -225,7 +256,7 @@ def told_apart(channel: Channel, i: int, j: int, distance: Fraction) -> Witness:
 
 
 def worst_pairs(channel: Channel, relation: Adjacency) -> Iterable[Witness]:
-    """The worst pair at each distance, found without a logarithm."""
+    """The worst pair at each distance, found without logarithms."""
     worst: dict[Fraction, Witness] = {}
     for pair in pair_witnesses(channel, relation):
         if pair.distance not in worst or pair.ratio > worst[pair.distance].ratio:
@@ -236,9 +267,9 @@ def worst_pairs(channel: Channel, relation: Adjacency) -> Iterable[Witness]:
 
 
 def smallest_factor(p: Sequence[int], q: Sequence[int], delta: Fraction) -> Fraction | float:
-    """The smallest r >= 1 with P(S) <= r Q(S) + delta for every set S of outputs; `math.inf` where there is none.
+    """The smallest r >= 1 with P(S) <= r Q(S) + delta for every set S of outputs; `math.inf` if no r suffices.
 
-    Weights with one total, of which delta is a part. The worst sets hold the outputs of the largest p / q.
+    The weights have one total, and delta is a fraction of it. The worst sets hold the outputs with the largest p / q.
 
     >>> smallest_factor([97, 2, 1], [2, 98, 0], Fraction(1, 100)), smallest_factor([3, 1], [1, 3], Fraction(0))
     (Fraction(97, 2), Fraction(3, 1))
@@ -247,7 +278,7 @@ def smallest_factor(p: Sequence[int], q: Sequence[int], delta: Fraction) -> Frac
     above = sum(scale * a for a, b in zip(p, q, strict=True) if not b) - delta.numerator * sum(p)
     if above > 0:
         return math.inf
-    # Different quotients of such numbers differ by more than 2^-places, so these integers have their order.
+    # Different quotients of such numbers differ by more than 2^-places, so these integers are in the same order.
     places = 2 * max(q).bit_length()
     shared = sorted(((a << places) // b, a, b) for a, b in zip(p, q, strict=True) if b)
     worst, bottom, below = scale, scale, 0
@@ -264,7 +295,7 @@ def largest_factor(rows: Sequence[Sequence[int]], delta: Fraction) -> Fraction |
     free = delta.numerator * sum(rows[0])
     worst: Fraction | float = Fraction(1)
     for p in rows:
-        # A short number at most as large as the worst so far: rows that hold it need no closer look.
+        # A short number no larger than the worst so far: rows within it need no exact computation.
         held = exact.floor_to_bits(Fraction(worst), _BITS)
         excess = np.maximum(np.array(p, dtype=object) * held.denominator - array * held.numerator, 0).sum(axis=1)
         for j in np.flatnonzero(excess * delta.denominator > free * held.denominator).tolist():
@@ -277,7 +308,7 @@ def largest_factor(rows: Sequence[Sequence[int]], delta: Fraction) -> Fraction |
 def related_factor(
     channel: Channel, pairs: Iterable[tuple[Mapping[int, Fraction], Mapping[int, Fraction]]], delta: Fraction
 ) -> Fraction | float:
-    """The largest `smallest_factor` of these pairs of inputs, each given as weights of the channel's rows."""
+    """The largest `smallest_factor` over these pairs of inputs, each given as weights of the channel's rows."""
     worst: Fraction | float = Fraction(1)
     for pair in pairs:
         bottom = math.lcm(*(weight.denominator for one in pair for weight in one.values()))

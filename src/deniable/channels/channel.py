@@ -1,9 +1,9 @@
-"""A channel: what may come out, and how likely, for each thing that may go in.
+"""A channel: the probability of each output given each input, as an exact matrix.
 
 Law        exact integers over one denominator; row x, column y holds P(y | x)
 Privacy    epsilon = ln of the largest ratio within a column, an integer comparison; the logarithm is for display
-Reading    a float counts as the decimal that prints it; a row of floats within 1e-9 of one is divided by its sum
-Repair     a solver's floats become exact rows that hold their epsilon: see `repair`
+Reading    a float is read as the decimal that prints it; a row of floats within 1e-9 of one is divided by its sum
+Repair     a solver's floats become exact rows that satisfy their epsilon: see `repair`
 Sampling   follows the stored integers, whatever their size
 Source     Warner 1965; Alvim et al., "The Science of Quantitative Information Flow", 2020
 """
@@ -27,13 +27,13 @@ from deniable.channels.laws import Floats, probability_vector, read_rows, reduce
 from deniable.errors import ChannelError, InternalError, LabelError, ProbabilityError, ShapeError, SpecError
 from deniable.exact import level_text
 from deniable.labels import Label, as_label, as_labels, in_order, index_of, label_key, label_spec, load_label, shown
-from deniable.randomness import Bits, Law, source_of
+from deniable.randomness import Bits, IntegerWeights, source_of
 from deniable.randomness.kernels import RowTables, row_tables
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer
 
 Integers = NDArray[np.object_]
 
-# How many labels are written beside a picture, and up to which size the probabilities stand in its cells.
+# Maximum number of labels next to a picture, and maximum size with probabilities written in its cells.
 _MOST_NAMED = 24
 _MOST_WRITTEN = 12
 
@@ -41,11 +41,22 @@ _SPEC_KEYS = frozenset({"kind", "version", "inputs", "outputs", "adjacency", "de
 
 
 _MANY = 1 << 12
-"""Inputs, from which on tables of slots are worth building."""
+"""Number of inputs from which lookup tables are worth building."""
 
 
 class Channel:
     """An exact stochastic matrix with labels. Immutable.
+
+    Args:
+        rows: The matrix, one row per input: integers, decimals, fractions or texts such as "3/4"; rows sum to 1.
+        inputs: Labels of the rows; 0, 1, 2, ... if None.
+        outputs: Labels of the columns; 0, 1, 2, ... if None.
+        adjacency: Which inputs the guarantee is about; all pairs by default.
+
+    Raises:
+        ShapeError: The rows are empty or not equally long.
+        ProbabilityError: An entry is negative or a row does not sum to 1.
+        LabelError: The labels do not fit the matrix.
 
     >>> coin = Channel([[3/4, 1/4], [1/4, 3/4]], inputs=["yes", "no"], outputs=["yes", "no"])
     >>> coin.ratio, round(coin.epsilon, 6)
@@ -91,10 +102,10 @@ class Channel:
         inputs: Iterable[Any] | None = None,
         outputs: Iterable[Any] | None = None,
     ) -> Channel:
-        """Make an exact channel of what a solver or a spreadsheet returned, trusting none of it.
+        """Make an exact channel from the output of a solver or a spreadsheet, without trusting it.
 
         Negative entries become zero, rows are divided by their sums, and with `epsilon` the result is
-        mixed with as little noise as it takes to hold that epsilon exactly.
+        mixed with the least noise that makes it satisfy that epsilon exactly.
         """
         level, relation = None if epsilon is None else exact.as_epsilon(epsilon), as_adjacency(adjacency)
         channel = cls.from_integers(*repair(rows, level, relation, inputs, outputs), relation)
@@ -156,7 +167,7 @@ class Channel:
 
     @cached_property
     def ratio(self) -> Fraction | float:
-        """The exact largest column ratio over all pairs; `math.inf` when a zero stands beside a non-zero."""
+        """The exact largest column ratio over all pairs; `math.inf` if a column has both zero and non-zero entries."""
         return self.witness().ratio
 
     @property
@@ -165,7 +176,7 @@ class Channel:
         return self.witness().epsilon
 
     def epsilon_under(self, adjacency: Any) -> float:
-        """The epsilon when only some pairs are to be protected, or in proportion to a distance."""
+        """The epsilon if only some pairs are protected, or in proportion to a distance."""
         return self.witness(adjacency).epsilon
 
     def satisfies(self, epsilon: Any, adjacency: Any = ALL) -> bool:
@@ -178,7 +189,7 @@ class Channel:
         )
 
     def witness(self, adjacency: Any = ALL) -> Witness:
-        """The worst pair of inputs and the output that gives them away."""
+        """The worst pair of inputs and the output that distinguishes them."""
         relation = as_adjacency(adjacency)
         if relation.kind == "all":
             return self._worst_pair
@@ -193,7 +204,7 @@ class Channel:
         return worst_pairs(self, relation)
 
     def _told_apart(self, i: int, j: int, distance: Fraction) -> Witness:
-        """The output that tells two inputs apart best."""
+        """The output that distinguishes two inputs best."""
         return told_apart(self, i, j, distance)
 
     def _largest_of_columns(self) -> Sequence[int]:
@@ -208,7 +219,7 @@ class Channel:
         level = exact.fraction(epsilon, "epsilon")
         if level < 0:
             raise ChannelError("delta is asked for at an epsilon of 0 or more")
-        # A lower bound of e^epsilon can only make delta larger.
+        # A lower bound on e^epsilon can only increase delta.
         odds = exact.exp_floor(level)
         share = Fraction(self._largest_excess(odds), self.denominator * odds.denominator)
         nearest = float(share)
@@ -235,7 +246,7 @@ class Channel:
         return probability_vector(prior, len(self.inputs))[:, None] * self.rows
 
     def posterior(self, prior: ArrayLike) -> Floats:
-        """P(x | y): row y is what an observer of output y believes; NaN where y cannot happen."""
+        """P(x | y): row y is the posterior of an observer of output y; NaN if y is impossible."""
         joint = self.joint(prior).T
         total = joint.sum(axis=1, keepdims=True)
         out = np.full_like(joint, np.nan)
@@ -249,7 +260,7 @@ class Channel:
         if not isinstance(inputs, np.ndarray) and self._is_label(inputs):
             return self.outputs[self.sample_index(self.input_index(inputs), bits)]
         if isinstance(inputs, str) or not hasattr(inputs, "__iter__"):
-            self.input_index(inputs)  # says which labels there are
+            self.input_index(inputs)  # its error lists the labels
         indices = np.array([self.input_index(label) for label in inputs], dtype=np.int64)
         return [self.outputs[y] for y in self.sample_indices(indices, bits)]
 
@@ -269,8 +280,8 @@ class Channel:
         if indices.size >= _MANY and self._tables is not None:
             return self._tables.choose_many(source_of(bits), indices.astype(np.int64, copy=False)).astype(np.int64)
         out = np.empty(indices.size, dtype=np.int64)
-        # Sorting brings equal inputs together, so that each law is searched once for its whole share.
-        # Short numbers are sorted by their digits, ten times as fast.
+        # Sorting groups equal inputs, so that each law is searched once for all of them.
+        # Small integers are sorted by radix sort, ten times as fast.
         short = indices.astype(np.uint8) if len(self.inputs) <= 1 << 8 else indices
         order = np.argsort(short, kind="stable")
         starts = np.searchsorted(indices, np.arange(len(self.inputs) + 1), sorter=order)
@@ -279,14 +290,14 @@ class Channel:
             out[places] = source_of(bits).draw(self._law(int(x)), places.size)
         return out
 
-    def _law(self, given: int) -> Law:
-        """The law of one input's outputs, built when it is first drawn from."""
+    def _law(self, given: int) -> IntegerWeights:
+        """The law of one input's outputs, built on the first draw."""
         if given not in self._laws:
-            self._laws[given] = Law(self.numerators[given])
+            self._laws[given] = IntegerWeights(self.numerators[given])
         return self._laws[given]
 
     @cached_property
-    def _laws(self) -> dict[int, Law]:
+    def _laws(self) -> dict[int, IntegerWeights]:
         return {}
 
     @cached_property
@@ -300,7 +311,7 @@ class Channel:
             return False
 
     def __rshift__(self, other: Channel) -> Channel:
-        """Post-processing: what comes out here goes in there."""
+        """Post-processing: the outputs of this channel are the inputs of `other`."""
         if not isinstance(other, Channel):
             return NotImplemented
         if self._output_index != other._input_index:
@@ -314,13 +325,13 @@ class Channel:
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """A heat map with the probabilities written in the cells where they fit."""
+        """A heat map with the probabilities in the cells if they fit."""
         return _heat_map(self, ax)
 
     # -- identity ----------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Any]:
-        """JSON that gives this channel again, anywhere: `Channel.load(spec)`."""
+        """JSON that recreates this channel anywhere: `Channel.load(spec)`."""
         return {
             "kind": "channel",
             "version": 1,
@@ -341,7 +352,7 @@ class Channel:
             raise SpecError(f"the spec of a channel misses {', '.join(sorted(missing))}")
         if spec.keys() - _SPEC_KEYS:
             raise SpecError(f"the spec of a channel has {', '.join(sorted(_SPEC_KEYS))}, and nothing else")
-        canonical_bytes(spec)  # refuses floats, and text that two parties could write differently
+        canonical_bytes(spec)  # refuses floats, and text with more than one encoding
         inputs, outputs, rows = (_as_list(spec[key]) for key in ("inputs", "outputs", "rows"))
         rows = [[read_integer(entry) for entry in _as_list(row)] for row in rows]
         inputs, outputs = ([load_label(label) for label in part] for part in (inputs, outputs))
@@ -431,12 +442,12 @@ def _heat_map(channel: Channel, ax: Any = None) -> Any:
     return ax
 
 
-# -- from a matrix of floats to exact rows that hold their epsilon ---------------------------------------
+# -- from a matrix of floats to exact rows that satisfy their epsilon ------------------------------------
 
 
 _BITS = 96
 
-# Beyond this a "negative probability" is no rounding error of a solver.
+# A "negative probability" beyond this is not a rounding error of a solver.
 _NOISE = Fraction(1, 10**6)
 
 
@@ -453,7 +464,7 @@ class ExactRows(NamedTuple):
 
 
 class Repaired(NamedTuple):
-    """What `Channel.from_integers` takes."""
+    """The arguments of `Channel.from_integers`."""
 
     numerators: Integers
     denominator: int
@@ -468,17 +479,17 @@ def repair(
     inputs: Iterable[Any] | None,
     outputs: Iterable[Any] | None,
 ) -> Repaired:
-    """Exact rows near `rows`, with the labels of what is left; with `epsilon` every ratio of neighbours holds it.
+    """Exact rows near `rows`, with the labels of the remaining outputs; with `epsilon` all neighbours satisfy it.
 
-    Solvers return probabilities of -1e-17 and zeros beside non-zeros, whose true epsilon is infinite. Here:
+    Solvers return probabilities of -1e-17 and columns with zeros and non-zeros, whose true epsilon is infinite. Here:
 
-    1. negative entries become zero, outputs that never happen are dropped, and each row is rounded to integers
-       over 2^bits, the rounding error going to the row's largest entry;
-    2. the result is mixed with an interior channel, one that has slack in every ratio, by the smallest weight
-       (rounded up to a multiple of 2^-bits) with which every ratio holds;
-    3. `Channel.from_floats` makes a channel of the result and verifies it with integers.
+    1. negative entries become zero, outputs that never occur are dropped, and each row is rounded to integers
+       over 2^bits, with the rounding error added to the row's largest entry;
+    2. the result is mixed with an interior channel, one that has slack in every ratio, with the smallest weight
+       (rounded up to a multiple of 2^-bits) that makes every ratio valid;
+    3. `Channel.from_floats` builds a channel from the result and verifies it with integers.
 
-    The interior channel is uniform or, on a line, a truncated geometric channel at 0.9 epsilon, whichever moves the
+    The interior channel is uniform or, on a line, a truncated geometric channel at 0.9 epsilon, whichever changes the
     rows less.
     """
     law = _fractions(rows)
@@ -533,11 +544,11 @@ def _round_row(row: list[Fraction], scale: int) -> list[int]:
 
 
 def _interiors(draft: ExactRows, width: int, epsilon: Fraction, adjacency: Adjacency) -> list[ExactRows]:
-    """Rows with slack in every ratio, on the outputs that are used."""
+    """Rows with slack in every ratio, on the outputs in use."""
     rows, columns = draft.numerators.shape
     uniform = ExactRows(np.ones((rows, columns), dtype=object), columns)
     if adjacency.kind == "line" and adjacency.reach == 1 and columns == width == rows > 1:
-        # At 0.9 epsilon: at epsilon itself a geometric channel has no slack to give.
+        # At 0.9 epsilon: at epsilon itself a geometric channel has no slack.
         decay = decay_ceil(epsilon * Fraction(9, 10))
         if fits(decay, rows - 1):
             return [uniform, ExactRows(matrix(decay, rows - 1), denominator(decay, rows - 1))]
@@ -547,7 +558,7 @@ def _interiors(draft: ExactRows, width: int, epsilon: Fraction, adjacency: Adjac
 def _smallest_weight(
     draft: ExactRows, inner: ExactRows, epsilon: Fraction, adjacency: Adjacency, inputs: tuple[Label, ...]
 ) -> Fraction:
-    """The least share of the interior channel with which a <= e^(epsilon d) b holds for all pairs."""
+    """The smallest weight of the interior channel with which a <= e^(epsilon d) b holds for all pairs."""
     weight = Fraction(0)
     for i, j, distance in adjacency.pairs(inputs):
         odds = exact.exp_floor(epsilon * distance)
@@ -564,7 +575,7 @@ def _smallest_weight(
 
 
 def _moved(draft: ExactRows, weight: Fraction, inner: ExactRows) -> float:
-    """How far mixing moves a row: the weight times the distance to the interior channel."""
+    """How much mixing changes a row: the weight times the distance to the interior channel."""
     return float(weight) * float(np.abs(draft.floats - inner.floats).sum(axis=1).max())
 
 

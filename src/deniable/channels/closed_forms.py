@@ -62,6 +62,10 @@ from deniable.randomness import Bits, source_of
 class RandomizedResponse:
     """The law of k-ary randomized response without its matrix: any k, exact ratio, fast sampling.
 
+    Args:
+        size: Number of possible answers.
+        keep: Probability of keeping the answer.
+
     >>> law = RandomizedResponse.at(1000, epsilon=1)
     >>> law.keep.numerator, law.ratio < exact.exp_ceil(Fraction(1))
     (31642334687386349, True)
@@ -130,6 +134,16 @@ class RandomizedResponse:
 def randomized_response(k: int | Iterable[Any], epsilon: Any) -> Channel:
     """k-ary randomized response, over 0 .. k - 1 or over given labels.
 
+    Args:
+        k: The possible answers, or their number.
+        epsilon: The guarantee.
+
+    Returns:
+        A square channel.
+
+    Raises:
+        LabelError: The answers are one text.
+
     >>> randomized_response(["yes", "no"], "1.0986122886681098").rows.round(4).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
@@ -142,7 +156,18 @@ def randomized_response(k: int | Iterable[Any], epsilon: Any) -> Channel:
 
 
 def warner(epsilon: Any, labels: Sequence[Any] = ("yes", "no")) -> Channel:
-    """Warner's response to a yes-or-no question: the truth with probability e^epsilon / (e^epsilon + 1)."""
+    """Warner's response to a yes-or-no question: the truth with probability e^epsilon / (e^epsilon + 1).
+
+    Args:
+        epsilon: The guarantee.
+        labels: The two answers.
+
+    Returns:
+        A channel with two inputs and two outputs.
+
+    Raises:
+        ShapeError: There are not exactly two labels.
+    """
     if len(labels) != 2:
         raise ShapeError(f"Warner's response has two answers, not {len(labels)}")
     return randomized_response(labels, epsilon)
@@ -151,7 +176,15 @@ def warner(epsilon: Any, labels: Sequence[Any] = ("yes", "no")) -> Channel:
 def coin_response(truth: Any = "1/2", yes: Any = "1/2") -> Channel:
     """The embarrassing question: flip a coin; heads, tell the truth; tails, flip again for yes or no.
 
-    `truth` is the probability of heads the first time, `yes` the second time.
+    Args:
+        truth: Probability of heads the first time.
+        yes: Probability of heads the second time.
+
+    Returns:
+        A channel over yes and no.
+
+    Raises:
+        ProbabilityError: A bias is not a probability.
 
     >>> coin_response().ratio
     Fraction(3, 1)
@@ -173,6 +206,17 @@ def product_response(domains: Sequence[int | Sequence[Any]], epsilon: Any, split
 
     Split: each attribute is randomized by itself with an equal share of epsilon, and the shares add up.
     Otherwise the whole record is one answer among all combinations, at the full epsilon.
+
+    Args:
+        domains: The answers of each attribute: a list, or their number.
+        epsilon: The guarantee for the whole record.
+        split: Whether each attribute is randomized by itself.
+
+    Returns:
+        A channel over tuples.
+
+    Raises:
+        ShapeError: There are no attributes.
     """
     if not domains:
         raise ShapeError("a record needs at least one attribute")
@@ -188,11 +232,24 @@ def product_response(domains: Sequence[int | Sequence[Any]], epsilon: Any, split
     return randomized_response(list(combinations(*labels)), level)
 
 
-# -- one bit that says which of two hypotheses an answer speaks for -----------------------------------
+# -- one bit that indicates which of two hypotheses an answer supports --------------------------------
 
 
 def binary(p0: ArrayLike, p1: ArrayLike, epsilon: Any, ties: int = 0, inputs: Iterable[Any] | None = None) -> Channel:
     """The binary mechanism for two known hypotheses.
+
+    Args:
+        p0: Distribution of the answers under the first hypothesis.
+        p1: Distribution of the answers under the second hypothesis.
+        epsilon: The guarantee.
+        ties: Output for answers that are equally likely under both: 0 or 1.
+        inputs: Labels of the answers; 0, 1, 2, ... if None.
+
+    Returns:
+        A channel with two outputs.
+
+    Raises:
+        LabelError: `ties` is neither 0 nor 1.
 
     >>> binary([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], epsilon="1.0986122886681098").rows.round(4).tolist()
     [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75]]
@@ -201,7 +258,7 @@ def binary(p0: ArrayLike, p1: ArrayLike, epsilon: Any, ties: int = 0, inputs: It
     probability_vector(p1, first.size, what="second hypothesis")
     if ties not in (0, 1):
         raise LabelError("ties go to output 0 or to output 1")
-    # Compared as the decimals that were typed: a division by the sum could break a tie.
+    # Compared as typed decimals: a division by the sum could break a tie.
     mine, theirs = ([exact.fraction(value) for value in np.asarray(p).tolist()] for p in (p0, p1))
     gaps = [a * sum(theirs) - b * sum(mine) for a, b in zip(mine, theirs, strict=True)]
     side = np.array([ties if gap == 0 else int(gap < 0) for gap in gaps])
@@ -215,6 +272,17 @@ def binary(p0: ArrayLike, p1: ArrayLike, epsilon: Any, ties: int = 0, inputs: It
 def subset_selection(k: int, epsilon: Any, w: int | None = None) -> Channel:
     """The channel of subset selection over 0 .. k - 1; outputs are tuples of w answers in ascending order.
 
+    Args:
+        k: Number of possible answers.
+        epsilon: The guarantee.
+        w: Size of a reported subset; the best one if None.
+
+    Returns:
+        A channel whose outputs are subsets.
+
+    Raises:
+        ShapeError: `k` is below 2, or `w` is not between 1 and k - 1.
+
     >>> subset_selection(4, epsilon=1).shape
     (4, 4)
     """
@@ -224,7 +292,7 @@ def subset_selection(k: int, epsilon: Any, w: int | None = None) -> Channel:
     size = best_subset_size(k, float(level)) if w is None else exact.whole(w, "the size of a subset")
     if not 1 <= size < k:
         raise ShapeError(f"a subset has between 1 and {k - 1} of the {k} answers, not {size}")
-    # C(k, size) >= k, so the first test spares the count of subsets where it would take minutes.
+    # C(k, size) >= k, so the first test avoids counting subsets when that would take minutes.
     if k * k > MOST_CELLS or math.comb(k, size) * k > MOST_CELLS:
         raise ChannelError(f"there are too many subsets of {size} among {k} answers for a matrix")
     holds = Dyadic.floor_of(lambda e: size * e / (size * e + k - size), level).numerator
@@ -263,6 +331,20 @@ def exponential(
 
     The sensitivity is computed over the adjacent pairs unless a larger one is given.
 
+    Args:
+        scores: Matrix `[input][output]` or function (input, output).
+        epsilon: The guarantee.
+        inputs: Labels of the inputs.
+        outputs: Labels of the outputs.
+        adjacency: Which inputs are neighbours.
+        sensitivity: Largest change of a score between neighbours; computed if None.
+
+    Returns:
+        The channel.
+
+    Raises:
+        ShapeError: There are no inputs or outputs, or the score matrix does not fit them.
+
     >>> channel = exponential(lambda x, y: -abs(x - y), 1, range(5), range(5), adjacency="line")
     >>> channel.satisfies(1, "line")
     True
@@ -290,7 +372,7 @@ def exponential(
         best = max(row)
         # No score counts as worse than e^-4096: like any cap, this moves scores closer together, never apart.
         weights = [exact.exp_floor(max(rate * (score - best), _WORST), 160) for score in row]
-        # Over powers of two the sums stay short; repair divides each row by its own.
+        # Over powers of two the sums stay short; repair divides each row by its own sum.
         rows.append([exact.floor_to_bits(weight, 160) for weight in weights])
     return Channel.from_floats(rows, level, relation, given, returned)
 

@@ -1,19 +1,19 @@
-"""Channels made of channels, and what a whole collection promises.
+"""Channels built from channels, and the guarantee of a whole collection.
 
 product    independent answers to several questions: probabilities multiply, epsilons add
-mixture    one of several channels, picked at random before answering and not revealed
-collection everybody answers through a channel of their own: epsilon is the largest of theirs
-group      what epsilon becomes between inputs that are h steps apart
+mixture    one of several channels, chosen at random before answering and not revealed
+collection everybody answers through their own channel: epsilon is the largest of theirs
+group      epsilon between inputs that are h steps apart
 
-Queries on databases, and mechanisms that only look at the answer.
+Queries on databases, and mechanisms that depend only on the answer.
 
-A query f sends databases to answers. Two answers are neighbours when some two neighbouring databases have
-them: the *induced graph*. A mechanism K is oblivious when K = H after f: first the answer, then noise that
+A query f maps databases to answers. Two answers are neighbours if two neighbouring databases have
+them: the *induced graph*. A mechanism K is oblivious if K = H after f: first the answer, then noise that
 depends on the answer alone. Then the epsilon of K on neighbouring databases is the epsilon of H on the edges of
-the induced graph, whatever the databases were.
+the induced graph, for any databases.
 
-Noise      H is a channel on the answers, or noise that is added to numbers (`DiscreteLaplace`, `GridLaplace`). Noise
-           has an epsilon, but its outputs have no end: what needs a matrix takes `noise.clamp(low, high)`
+Noise      H is a channel on the answers, or additive noise on numbers (`DiscreteLaplace`, `GridLaplace`). Noise has
+           an epsilon, but infinitely many outputs: functions that need a matrix take `noise.clamp(low, high)`
 Source     Alvim et al. 2011; Brenner and Nissim 2010
 """
 
@@ -37,12 +37,21 @@ from deniable.errors import ChannelError, LabelError, ProbabilityError, ShapeErr
 from deniable.exact import level_text
 from deniable.labels import Label, as_label, as_labels, index_of, label_key
 
-# A product has as many cells as its factors' cells multiplied; this many integers are still comfortable.
+# The cells of a product are the product of its factors' cells; this many integers are still fast.
 MOST_CELLS = 1 << 22
 
 
 def product(*channels: Channel) -> Channel:
     """Independent channels side by side; labels become tuples.
+
+    Args:
+        *channels: The channels, one per component.
+
+    Returns:
+        The joint channel.
+
+    Raises:
+        ChannelError: There are no channels, or the product is too large.
 
     >>> from deniable.channels import coin_response
     >>> both = product(coin_response(), coin_response())
@@ -65,7 +74,20 @@ def product(*channels: Channel) -> Channel:
 
 
 def mixture(channels: Sequence[Channel], weights: Iterable[Any]) -> Channel:
-    """Use channel i with probability weights[i], without telling which."""
+    """Use channel i with probability weights[i], without revealing which.
+
+    Args:
+        channels: Channels with the same inputs and outputs.
+        weights: A probability per channel; they sum to exactly 1.
+
+    Returns:
+        The mixed channel.
+
+    Raises:
+        ChannelError: The number of weights is not the number of channels.
+        ProbabilityError: The weights are not a distribution.
+        LabelError: The channels have different inputs or outputs.
+    """
     shares = [exact.fraction(weight, "a weight") for weight in weights]
     if not channels or len(shares) != len(channels):
         raise ChannelError(f"there are {len(shares)} weights for {len(channels)} channels")
@@ -84,7 +106,13 @@ def mixture(channels: Sequence[Channel], weights: Iterable[Any]) -> Channel:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What a collection promises as a whole, computed from its members' channels."""
+    """The guarantee of a collection as a whole, computed from its members' channels.
+
+    Args:
+        ratio: The largest likelihood ratio, e^epsilon.
+        members: Number of channels.
+        worst: Name of the member with the largest ratio.
+    """
 
     ratio: Fraction | float
     members: int
@@ -102,7 +130,7 @@ class Collection:
                 "has no finite epsilon and is not differentially private."
             )
         return (
-            f"{head}whoever is replaced, no set of reports becomes more than "
+            f"{head}if any one of them is replaced, no set of reports becomes more than "
             f"e^{level_text(self.ratio, digits=6)} times as likely (the channel of member {self.worst}). "
             "The collection is differentially private at that epsilon for every query."
         )
@@ -112,6 +140,15 @@ def collection(channels: Sequence[Channel] | dict[Any, Channel]) -> Collection:
     """The epsilon of the joint reports when one person's answer changes: the members' maximum.
 
     Reports are independent, so in the ratio of two joint probabilities every factor but one cancels.
+
+    Args:
+        channels: The members' channels: a list, or a mapping by name.
+
+    Returns:
+        The guarantee of all members' reports together.
+
+    Raises:
+        ChannelError: There are no channels.
     """
     listed = channels.items() if isinstance(channels, dict) else enumerate(channels)
     members = {name: as_channel(channel) for name, channel in listed}
@@ -122,7 +159,16 @@ def collection(channels: Sequence[Channel] | dict[Any, Channel]) -> Collection:
 
 
 def group_ratio(channel: Channel, distance: Any, metric: Any = HAMMING) -> Fraction | float:
-    """The largest ratio between inputs that are exactly `distance` apart (1 when there are none)."""
+    """The largest ratio between inputs exactly `distance` apart (1 if no inputs are).
+
+    Args:
+        channel: The channel.
+        distance: Distance of the inputs that are compared.
+        metric: The distance between two inputs.
+
+    Returns:
+        The ratio; infinite if some output rules one of the inputs out.
+    """
     relation, steps = as_adjacency(metric), exact.fraction(distance, "the distance")
     worst: Fraction | float = Fraction(1)
     for pair in pair_witnesses(as_channel(channel), relation):
@@ -139,7 +185,12 @@ MOST_DATABASES = 1 << 16
 
 @dataclass(frozen=True)
 class Query:
-    """A function on an explicit list of databases, with who is whose neighbour.
+    """A function on an explicit list of databases, with their adjacency.
+
+    Args:
+        databases: The possible databases.
+        values: The query's answer for each database.
+        adjacency: Which databases are neighbours.
 
     >>> count = Query.on_records(3, [0, 1], sum)
     >>> count.answers, count.sensitivity, count.edges
@@ -152,7 +203,7 @@ class Query:
 
     @classmethod
     def of(cls, databases: Iterable[Any], function: Callable[[Any], Any], adjacency: Any = HAMMING) -> Query:
-        """A query on given databases (tuples of records, unless another adjacency is named)."""
+        """A query on given databases (tuples of records, unless another adjacency is given)."""
         listed = list(databases)
         if not listed:
             raise ShapeError("a query needs at least one database")
@@ -165,7 +216,7 @@ class Query:
         records, listed = exact.whole(size, "the number of records"), list(values)
         if records < 1:
             raise ShapeError(f"a database has at least one record, not {records}")
-        # In logarithms first: the power itself may be a number of gigabytes.
+        # Logarithms first: the power itself may take gigabytes.
         if len(listed) > 1 and (records > 64 or len(listed) ** records > MOST_DATABASES):
             number = f"{len(listed) ** records:,}" if records <= 64 else f"{len(listed)}^{records}"
             raise ShapeError(
@@ -177,7 +228,7 @@ class Query:
 
     @cached_property
     def answers(self) -> tuple[Label, ...]:
-        """The different answers, in ascending order where they have one."""
+        """The distinct answers, in ascending order if they can be ordered."""
         unique = {label_key(value): value for value in self.values}
         try:
             return tuple(sorted(unique.values()))  # type: ignore[type-var]
@@ -204,7 +255,7 @@ class Query:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The most that one record can move a numeric answer."""
+        """The largest change of a numeric answer by one record."""
         try:
             ends = [(exact.fraction(a), exact.fraction(b)) for a, b in self.edges]
         except ValueError:
@@ -213,7 +264,7 @@ class Query:
 
     @property
     def has_cycle(self) -> bool:
-        """Whether the induced graph has a cycle; if so, no mechanism is optimal for everybody."""
+        """Whether the induced graph has a cycle; if so, no mechanism is universally optimal."""
         parent = {label_key(answer): label_key(answer) for answer in self.answers}
 
         def root(node: Any) -> Any:
@@ -235,7 +286,7 @@ class Query:
         return Channel.from_integers(rows, channel.denominator, self.databases, channel.outputs, self.adjacency)
 
     def witness(self, noise: Channel | Noise) -> Witness:
-        """The worst pair of neighbouring answers: it decides the epsilon of K, computed on the graph alone."""
+        """The worst pair of neighbouring answers: it determines the epsilon of K, computed on the graph alone."""
         return as_channel(noise, self.values).witness(self.graph)
 
     def epsilon(self, noise: Channel | Noise) -> float:

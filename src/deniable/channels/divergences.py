@@ -1,11 +1,11 @@
-"""f-divergences: how far apart two distributions are, and so how well data tell them apart.
+"""f-divergences: how far apart two distributions are, and so how well data distinguish them.
 
 Formula    D_f(p || q) = sum q f(p / q), f convex with f(1) = 0; where q = 0 < p the term is p f'(inf)
 Built in   "kl", "reverse-kl", "tv" (1/2 sum |p-q|), "chi2" (sum (p-q)^2/q), "hellinger2"
            (1/2 sum (sqrt p - sqrt q)^2), "js" (weights 1/2); nats throughout
 Generators every built-in f also has f'(1) = 0 (so KL is u ln u - u + 1). Adding c (u - 1) to f changes no
            divergence, and without that term nothing cancels: two distributions 1e-9 apart keep full accuracy
-Your own   an `FDivergence` is checked when it is made: f(1) = 0, convexity, limits, f(u) + f*(f'(u)) = u f'(u)
+Your own   an `FDivergence` is checked when created: f(1) = 0, convexity, limits, f(u) + f*(f'(u)) = u f'(u)
 Source     Csiszar 1967; Kairouz, Oh and Viswanath 2014 (f-divergence of privatized marginals as utility)
 
 The built-in f-divergence generators, each with f(1) = f'(1) = 0, vectorised and free of cancellation.
@@ -204,19 +204,29 @@ _CLOSE = 1e-3
 
 
 class Pushes(Protocol):
-    """Anything that turns a law of inputs into a law of outputs; a `Channel` does."""
+    """Anything that maps a law of inputs to a law of outputs, such as a `Channel`."""
 
     def push(self, prior: ArrayLike, /) -> Floats: ...
 
 
 @dataclass(frozen=True, slots=True)
 class FDivergence:
-    """A convex generator f with what optimization needs of it; functions take and return arrays.
+    """A convex generator f with the functions that optimization needs; they take and return arrays.
 
     `at_zero` is f(0) = lim f(u) as u falls to 0 and `slope` is f'(inf) = lim f(u) / u; either may be infinite.
     `conjugate` is f*(t) = sup over u >= 0 of t u - f(u), infinite where the supremum is. `second` is f''(1),
     for the local expansion D_f = f''(1) chi2 / 2, when it exists. `precise(p, q)` may give
     q f(p/q) - f'(1) (p - q) for p, q > 0 in a form that does not cancel.
+
+    Args:
+        name: Name of the divergence.
+        value: The generator f.
+        derivative: f'.
+        conjugate: The convex conjugate f*.
+        at_zero: f(0).
+        slope: f'(inf).
+        second: f''(1), if it exists.
+        precise: A form of q f(p/q) - f'(1) (p - q) that does not cancel, if there is one.
 
     >>> squared = FDivergence("neyman", lambda u: (1 - u) ** 2 / u, lambda u: 1 - 1 / u**2,
     ...                       lambda t: 2 - 2 * np.sqrt(1 - t), at_zero=np.inf, slope=1)
@@ -237,13 +247,13 @@ class FDivergence:
         self.check()
 
     def check(self) -> None:
-        """Refuse a generator that is no f-divergence, or whose parts contradict each other."""
+        """Refuse a generator that does not define an f-divergence, or whose parts contradict each other."""
         with np.errstate(all="ignore"):
             _check(self)
 
     @classmethod
     def _built_in(cls, *fields: Any) -> FDivergence:
-        """One of ours, checked by the tests instead of at every import."""
+        """A built-in generator, checked by the tests instead of at every import."""
         built = object.__new__(cls)
         for name, value in zip(cls.__dataclass_fields__, fields, strict=True):
             object.__setattr__(built, name, value)
@@ -294,7 +304,7 @@ def _at(function: Function, where: float) -> float:
 
 
 def _check(f: FDivergence) -> None:
-    """Refuse a generator that is no f-divergence, or whose parts contradict each other."""
+    """Refuse a generator that does not define an f-divergence, or whose parts contradict each other."""
 
     def refuse(reason: str) -> NumberError:
         return NumberError(f"{f.name!r} is not an f-divergence as given: {reason}")
@@ -311,7 +321,7 @@ def _check(f: FDivergence) -> None:
     if not abs(one) <= 1e-12:
         raise refuse(f"f(1) is {one:.6g} and must be 0: subtract it from f")
     size = 1 + np.abs(value) + np.abs(_GRID * slope)
-    # A convex f lies above every tangent; this holds derivative and convexity to account at once.
+    # A convex f lies above every tangent; this checks derivative and convexity at once.
     above = value[None, :] - value[:, None] - slope[:, None] * (_GRID[None, :] - _GRID[:, None])
     worst = np.unravel_index(np.argmin(above / (size[:, None] + size[None, :])), above.shape)
     if above[worst] < -1e-9 * (size[worst[0]] + size[worst[1]]):
@@ -344,7 +354,7 @@ def _check_limit(
     near: float,
     nearer_one: float,
 ) -> None:
-    """Convexity gives a floor for each limit; the value at 1e-100 or 1e100 must agree with the claim."""
+    """Convexity gives a lower bound for each limit; the value at 1e-100 or 1e100 must agree with the claim."""
     if not claimed >= floor - 1e-9 * (1 + abs(floor)):
         raise refuse(f"{what} is at least {floor:.6g}, but {field} says {claimed:.6g}")
     if math.isinf(claimed):
@@ -397,6 +407,14 @@ def find_divergence(kind: str | FDivergence) -> FDivergence:
 def divergence(p: ArrayLike, q: ArrayLike, kind: str | FDivergence = "kl") -> float:
     """D_f(p || q) = sum q f(p / q).
 
+    Args:
+        p: A probability vector.
+        q: Another one of the same length.
+        kind: Name of the divergence, such as "kl", "chi2", "tv" or "hellinger2", or an `FDivergence`.
+
+    Returns:
+        The divergence; may be infinite.
+
     >>> round(divergence([0.75, 0.25], [0.25, 0.75], "kl"), 12)     # ln(3) / 2
     0.549306144334
     >>> divergence([1, 0], [0.5, 0.5], "reverse-kl"), divergence([1, 0], [0, 1], "tv")
@@ -408,7 +426,7 @@ def divergence(p: ArrayLike, q: ArrayLike, kind: str | FDivergence = "kl") -> fl
 
 
 def marginals(channel: Pushes, p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Floats]:
-    """(M0, M1): what the collector sees when the answers have law p0, and when they have law p1."""
+    """(M0, M1): the law of the reports when the answers have law p0, and when they have law p1."""
     if not hasattr(channel, "push"):
         channel = as_channel(channel)
     return (
@@ -418,5 +436,15 @@ def marginals(channel: Pushes, p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Fl
 
 
 def marginal_divergence(channel: Pushes, p0: ArrayLike, p1: ArrayLike, kind: str | FDivergence = "kl") -> float:
-    """D_f(M0 || M1) after the channel: the utility that extremal mechanisms maximize."""
+    """D_f(M0 || M1) after the channel: the utility that extremal mechanisms maximize.
+
+    Args:
+        channel: The channel.
+        p0: A distribution of the inputs.
+        p1: Another distribution of the inputs.
+        kind: Name of the divergence, or an `FDivergence`.
+
+    Returns:
+        The divergence between the two distributions of the output.
+    """
     return divergence(*marginals(channel, p0, p1), kind)

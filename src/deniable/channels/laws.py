@@ -1,9 +1,9 @@
-"""Laws as people give them: probability vectors for analysis, exact rows of a channel, and named hypotheses.
+"""Laws in the forms that people give: probability vectors, exact rows of a channel, and named hypotheses.
 
 Vectors    floats; privacy never depends on them
 Rows       integers over one denominator, from floats, ints, Fractions, Decimals or "a/b" strings
-Hypotheses a float counts as the decimal that prints it, so 0.1/0.2 and 0.3/0.6 are one ratio; each law over its sum.
-           {name: law} names the hypotheses, {symbol: probability} the symbols; all laws are put into one order
+Hypotheses a float is read as the decimal that prints it, so 0.1/0.2 and 0.3/0.6 are one ratio; each law over its sum.
+           {name: law} names the hypotheses, {symbol: probability} the symbols; all laws get the same order
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from deniable.specs import integer_text, read_integer
 
 Floats = NDArray[np.float64]
 
-# Vectors that people type or load from files are off by rounding; more than this is a mistake.
+# Vectors that people type or load from files have rounding errors; a larger error is a mistake.
 TOLERANCE = 1e-6
 
 
@@ -71,12 +71,12 @@ def probability_vector(values: ArrayLike | Sequence[Any], size: int | None = Non
 # -- the rows of a channel, as integers over one denominator ------------------------------------------
 
 
-# A row of floats that is off by more than this was not meant to be a distribution.
+# A row of floats with a larger error was not meant to be a distribution.
 _ROUNDING = Fraction(1, 10**9)
 
 _REPAIR = ", or let Channel.from_floats(rows, epsilon=...) repair it"
 
-# Rows that are divided by different sums share a long denominator; this many bits are a quarter of a gigabyte.
+# Rows divided by different sums share a long denominator; this many bits are a quarter of a gigabyte.
 _MOST_BITS = 1 << 31
 
 
@@ -102,7 +102,7 @@ def read_rows(rows: Any) -> tuple[NDArray[np.object_], int]:
 
 
 def read_row(row: list[Any], name: str, entry_name: Callable[[int], str], remedy: str = "") -> list[Fraction]:
-    """One distribution; what is wrong with it is said of the row and its entries by these names."""
+    """One distribution; errors use these names for the row and its entries."""
     try:
         entries = [fraction(entry, entry_name(y)) for y, entry in enumerate(row)]
     except NumberError as wrong:
@@ -124,13 +124,13 @@ def _entry(x: int, y: int) -> str:
 
 
 def _sum_shown(total: Fraction) -> str:
-    # A sum that six digits would show as 1 is shown by what it lacks.
+    # A sum that six digits would show as 1 is shown by its distance from 1.
     short = shown(total)
     return short if short != "1" else f"1 {'+' if total > 1 else '-'} {shown(abs(total - 1))}"
 
 
 def reduce_rows(numerators: Any, denominator: int) -> tuple[NDArray[np.object_], int]:
-    """Integer rows, checked and divided by what all entries have in common."""
+    """Integer rows, checked and divided by their common factor."""
     try:
         table = [[operator.index(entry) for entry in row] for row in numerators]
         denominator = operator.index(denominator)
@@ -163,7 +163,7 @@ def _frozen(table: list[list[int]]) -> NDArray[np.object_]:
 
 
 def read_hypotheses(p0: Any, p1: Any, inputs: Iterable[Any] | None = None) -> tuple[Any, Any, Iterable[Any] | None]:
-    """Two laws in one order and the names of their symbols; mappings {label: probability} bring the names along.
+    """Two laws in the same order and the names of their symbols; mappings {label: probability} provide the names.
 
     >>> read_hypotheses({"yes": 0.5, "no": 0.5}, {"no": 0.25, "yes": 0.75})
     ([0.5, 0.5], [0.75, 0.25], ('yes', 'no'))
@@ -173,7 +173,7 @@ def read_hypotheses(p0: Any, p1: Any, inputs: Iterable[Any] | None = None) -> tu
 
 
 def _aligned(laws: list[Any], called: Sequence[str], inputs: Iterable[Any] | None) -> tuple[list[Any], Any]:
-    """Laws over the same symbols in one order, and the names of the symbols if they have any."""
+    """Laws over the same symbols in the same order, and the names of the symbols, if any."""
     if not any(isinstance(law, Mapping) for law in laws):
         return laws, inputs
     if not all(isinstance(law, Mapping) for law in laws):
@@ -190,7 +190,17 @@ def _aligned(laws: list[Any], called: Sequence[str], inputs: Iterable[Any] | Non
 
 @dataclass(frozen=True)
 class Laws:
-    """Several hypotheses over the same symbols, each as integers over their sum, with their names."""
+    """Several named hypotheses over the same symbols, each as integers over their sum.
+
+    Args:
+        weights: The laws as integers: one row per hypothesis, each over its own sum.
+        names: Names of the hypotheses.
+        inputs: The symbols, if they have names.
+
+    Raises:
+        ShapeError: There are fewer than two laws, or they differ in length.
+        ProbabilityError: A weight is negative, or all are zero.
+    """
 
     weights: tuple[tuple[int, ...], ...]
     names: tuple[Label, ...]
@@ -211,7 +221,7 @@ class Laws:
         return Laws(self.weights, as_labels(names, self.count, "hypothesis"), self.inputs)
 
     def spec(self) -> list[dict[str, Any]]:
-        """Names and weights as JSON; the names of the symbols are not in it."""
+        """Names and weights as JSON, without the names of the symbols."""
         return [
             {"name": label_spec(name), "weights": [integer_text(weight) for weight in plain_weights(law)]}
             for name, law in zip(self.names, self.weights, strict=True)
@@ -244,9 +254,19 @@ class Laws:
 
 
 def read_laws(laws: Mapping[Any, Any] | Sequence[Any], inputs: Iterable[Any] | None = None) -> Laws:
-    """Laws from {name: law} or a list of laws; a law is a list of probabilities or {symbol: probability}.
+    """Read the laws of several hypotheses.
 
     A probability may be text, such as "1/3".
+
+    Args:
+        laws: {name: law} or a list of laws; a law is a list of probabilities or {symbol: probability}.
+        inputs: The symbols, in order; taken from the laws if None.
+
+    Returns:
+        The laws, over the same symbols.
+
+    Raises:
+        ShapeError: There are fewer than two laws, or they differ in length.
 
     >>> read_laws({"fair": [0.5, 0.5], "biased": [0.75, 0.25]})
     Laws(weights=((1, 1), (3, 1)), names=('fair', 'biased'), inputs=None)
@@ -267,7 +287,7 @@ def read_laws(laws: Mapping[Any, Any] | Sequence[Any], inputs: Iterable[Any] | N
 
 
 def integer_weights(values: ArrayLike | Sequence[Any]) -> tuple[int, ...]:
-    """Non-negative integers in the proportions of the numbers as they were typed."""
+    """Non-negative integers in the proportions of the numbers as typed."""
     listed = values if isinstance(values, list | tuple) else np.asarray(values).tolist()
     fractions: list[Fraction] = [exact.fraction(value, "a probability") for value in listed]
     scale = math.lcm(*{value.denominator for value in fractions})

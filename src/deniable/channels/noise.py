@@ -1,11 +1,11 @@
-"""Noise that is added to a number: outputs without end, so no matrix, but epsilon is exact all the same.
+"""Additive noise on numbers: infinitely many outputs, so no matrix, but an exact epsilon.
 
 Law        discrete Laplace (two-sided geometric): P(z) = (1 - a) / (1 + a) a^|z|, a = e^(-epsilon / sensitivity),
            sampled exactly; on a grid the same law, in steps
 Privacy    inputs that differ by d integers: exactly epsilon d / sensitivity
 Error      unbiased; variance 2 a / (1 - a)^2 steps squared, below 2 (sensitivity / epsilon)^2
 Clamp      `clamp(low, high)` gives a `Channel`; there the decay is a fraction just above e^(-epsilon / sensitivity).
-           Nothing is lost for inputs in that range: outputs beyond its ends say no more than the ends do
+           Nothing is lost for inputs in that range: outputs beyond its ends carry no more information than the ends
 Source     Ghosh et al. 2009; Canonne, Kamath and Steinke 2020; on floating-point Laplace: Mironov 2012
 
 The truncated geometric mechanism: the same noise on a count that stays in its range.
@@ -18,9 +18,9 @@ Cost       the powers of a are all that is kept: n integers, not n^2; up to 2,04
            integers, `numerators`, is built on demand and only while it is below a quarter of a gigabyte
 Use        universally optimal for counting queries, after its Bayes remap (Ghosh, Roughgarden, Sundararajan 2009)
 
-What a trusted curator could do: the rivals that local privacy is measured against.
+Mechanisms of a trusted curator: the baselines for local privacy.
 
-Counting   one person changes a count by at most 1, so the geometric mechanism gives it with constant error
+Counting   one person changes a count by at most 1, so the geometric mechanism releases it with constant error
 Noisy max  noise on every count, the largest wins; only its name is published
 Source     Dwork and Roth 2014, chapter 3
 """
@@ -62,7 +62,7 @@ class Noise(Protocol):
     def variance(self) -> float: ...
 
     def epsilon_at(self, distance: Any) -> Fraction:
-        """The exact epsilon between two inputs that far apart."""
+        """The exact epsilon between two inputs at that distance."""
 
     def sample(self, values: Any, bits: Bits | None = None) -> Any: ...
 
@@ -71,12 +71,12 @@ class Noise(Protocol):
 
 
 def is_noise(value: Any) -> TypeGuard[Noise]:
-    """Whether this adds noise to numbers, and is no channel."""
+    """Whether this is additive noise and not a channel."""
     return not isinstance(value, Channel) and hasattr(value, "epsilon_at") and hasattr(value, "clamp")
 
 
 def as_channel(value: Any, inputs: Iterable[Any] | None = None) -> Channel:
-    """A channel as it is; noise is refused with the call that makes a channel of it, for these inputs if given."""
+    """A channel unchanged; for noise, an error with the call that converts it, for these inputs if given."""
     if isinstance(value, Channel):
         return value
     if not is_noise(value):
@@ -97,6 +97,13 @@ def as_channel(value: Any, inputs: Iterable[Any] | None = None) -> Channel:
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace:
     """Integer noise for integer values: the two-sided geometric mechanism.
+
+    Args:
+        epsilon: The guarantee for values `sensitivity` apart.
+        sensitivity: Largest change of the value by one person.
+
+    Raises:
+        NumberError: The sensitivity is below 1, or the noise does not fit in 64-bit integers.
 
     >>> noise = DiscreteLaplace(epsilon=1, sensitivity=2)
     >>> noise.epsilon_at(2), round(noise.variance, 3)
@@ -155,7 +162,15 @@ class DiscreteLaplace:
 
 
 def two_sided_geometric(epsilon: Any, sensitivity: int = 1) -> DiscreteLaplace:
-    """The geometric mechanism by its other name."""
+    """The geometric mechanism by its other name.
+
+    Args:
+        epsilon: The guarantee for values `sensitivity` apart.
+        sensitivity: Largest change of the value by one person.
+
+    Returns:
+        The noise.
+    """
     return DiscreteLaplace(epsilon, sensitivity)
 
 
@@ -166,6 +181,14 @@ class GridLaplace:
     The value is rounded to the nearest multiple of `grid`, and discrete Laplace noise is added in steps
     of the grid. Values `sensitivity` apart are at most ceil(sensitivity / grid) steps apart after rounding,
     and the noise is scaled to that: the guarantee is exactly epsilon, for any real input.
+
+    Args:
+        epsilon: The guarantee for values `sensitivity` apart.
+        sensitivity: Largest change of the value by one person.
+        grid: Step to which values are rounded; a thousandth of the sensitivity if None.
+
+    Raises:
+        NumberError: The sensitivity or the grid is not positive.
 
     >>> percentage = GridLaplace(epsilon=1, sensitivity="0.1", grid="0.001")
     >>> percentage.steps, percentage.epsilon_at("0.1")
@@ -179,7 +202,7 @@ class GridLaplace:
 
     def __init__(self, epsilon: Any, sensitivity: Any, grid: Any = None) -> None:
         reach = exact.fraction(sensitivity, "the sensitivity")
-        # A thousandth of the sensitivity: rounding adds nothing that the noise does not drown.
+        # A thousandth of the sensitivity: the rounding is negligible against the noise.
         step = reach / 1000 if grid is None else exact.fraction(grid, "the grid")
         if reach <= 0 or step <= 0:
             raise NumberError("the sensitivity and the grid must be positive")
@@ -194,16 +217,16 @@ class GridLaplace:
         return self.noise.sensitivity
 
     def epsilon_at(self, distance: Any) -> Fraction:
-        """The exact epsilon between inputs that far apart (a part of a step counts as a whole one)."""
+        """The exact epsilon between inputs at that distance (a part of a step counts as a whole one)."""
         return self.noise.epsilon_at(math.ceil(abs(exact.fraction(distance, "the distance")) / self.grid))
 
     @property
     def variance(self) -> float:
-        """Of the noise; rounding to the grid adds at most grid^2 / 4."""
+        """Variance of the noise; rounding to the grid adds at most grid^2 / 4."""
         return self.noise.variance * float(self.grid) ** 2
 
     def density(self, z: ArrayLike) -> Floats:
-        """The density of the Laplace law that the grid stands for: epsilon / (2 D) e^(-epsilon |z| / D)."""
+        """The density of the Laplace law that the grid approximates: epsilon / (2 D) e^(-epsilon |z| / D)."""
         rate = float(self.epsilon / self.sensitivity)
         return rate / 2 * np.exp(-rate * np.abs(np.asarray(z, dtype=np.float64)))
 
@@ -236,8 +259,8 @@ class GridLaplace:
         return clamped_geometric(decay, first, last, self.steps, labels)
 
     def _to_steps(self, array: Floats) -> NDArray[np.int64]:
-        # A float is the decimal that prints it, as the sensitivity is: 0.45 and 0.35 are 0.1 apart, which their
-        # binary values are not. Only whole steps reach the noise.
+        # A float is read as the decimal that prints it, like the sensitivity: 0.45 and 0.35 are 0.1 apart, although
+        # their binary values are not. Only whole steps reach the noise.
         half = Fraction(1, 2)
         different, where = np.unique(array, return_inverse=True)
         steps = [math.floor(exact.fraction(float(x)) / self.grid + half) for x in different]
@@ -246,7 +269,7 @@ class GridLaplace:
         return np.array(steps, dtype=np.int64)[where].reshape(array.shape)
 
 
-# -- what a trusted curator could do ------------------------------------------------------------------
+# -- mechanisms of a trusted curator ------------------------------------------------------------------
 
 
 _LARGEST = 1 << 62
@@ -255,7 +278,16 @@ _BLOCK_CELLS = 1 << 20
 
 
 def noisy_count(count: Any, epsilon: Any, bits: Bits | None = None) -> Any:
-    """A counting query answered by a trusted curator: the count plus two-sided geometric noise."""
+    """A counting query answered by a trusted curator: the count plus two-sided geometric noise.
+
+    Args:
+        count: The true count, or an array of counts.
+        epsilon: The guarantee if one person changes the count by at most 1.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        The noisy count, of the same shape.
+    """
     return DiscreteLaplace(epsilon).sample(count, bits)
 
 
@@ -271,6 +303,16 @@ def report_noisy_max(
     Neighbouring databases differ in one person: `substitute` changes the answer (one count falls, another
     rises: noise of scale 2 / epsilon), `add-remove` takes the person away (all counts move the same way:
     scale 1 / epsilon). Ties go to the first.
+
+    Args:
+        counts: The true counts.
+        epsilon: The guarantee.
+        neighbours: "substitute" or "add-remove".
+        bits: Source of randomness; secure if None.
+        size: Number of independent runs; one run if None.
+
+    Returns:
+        The winning position, or an array of them if `size` is given.
     """
     array = _counts(counts)
     scale = _stretch(neighbours) / exact.as_epsilon(epsilon)
@@ -302,7 +344,19 @@ def _stretch(neighbours: str) -> int:
 
 
 def noisy_max_law(counts: Sequence[int], epsilon: Any, neighbours: str = "substitute") -> np.ndarray[Any, Any]:
-    """P(each position wins), as floats: a sum over the winner's noisy count."""
+    """P(each position wins), as floats: a sum over the winner's noisy count.
+
+    Args:
+        counts: The true counts.
+        epsilon: The guarantee.
+        neighbours: "substitute" or "add-remove", as in `report_noisy_max`.
+
+    Returns:
+        A probability per position.
+
+    Raises:
+        ChannelError: The sum is too long to compute.
+    """
     array = _counts(counts)
     rate = float(exact.as_epsilon(epsilon)) / _stretch(neighbours)
     reach = int(np.ptp(array)) + int(np.ceil(45 / rate))
@@ -327,11 +381,22 @@ def _wins(counts: NDArray[np.int64], values: NDArray[np.int64], rate: float) -> 
 
 
 MOST_COUNTS = 1 << 11
-"""The float view of so many counts has four million cells."""
+"""The float view of this many counts has four million cells."""
 
 
 def truncated_geometric(n: int, epsilon: Any, sensitivity: int = 1) -> Channel:
     """The geometric mechanism on {0, ..., n}, for counts that one person changes by at most `sensitivity`.
+
+    Args:
+        n: The largest count.
+        epsilon: The guarantee.
+        sensitivity: Largest change of the count by one person.
+
+    Returns:
+        A channel over 0 .. n.
+
+    Raises:
+        ShapeError: `n` or the sensitivity is below 1.
 
     >>> channel = truncated_geometric(100, epsilon=1)
     >>> channel.epsilon_under("line") <= 1, bool((channel.numerators > 0).all())
@@ -357,7 +422,7 @@ def clamped_geometric(
 
 
 class _Geometric(Channel):
-    """The law of `geometric_law` as a channel, kept as the powers of the decay."""
+    """The law of `geometric_law` as a channel, stored as the powers of the decay."""
 
     alpha: Fraction
 
@@ -436,8 +501,8 @@ class _Geometric(Channel):
         return [self._entry(y, y) for y in range(self._n + 1)]
 
     def _largest_excess(self, odds: Fraction) -> int:
-        # The ratio of two rows is constant outside their inputs, so all that tells them apart is how far these are
-        # apart, and the farthest are told apart best.
+        # The ratio of two rows is constant outside their inputs, so it depends only on the distance of the inputs,
+        # and the farthest pair is distinguished best.
         n = self._n
         top, bottom = odds.numerator, odds.denominator
         return sum(max(self._entry(0, z) * bottom - self._entry(n, z) * top, 0) for z in range(n + 1))

@@ -1,9 +1,9 @@
 """The `deniable` command.
 
-Commands   one module per command, named like it, with its Typer `app`; it is loaded when the command is called
+Commands   in five panels; one module per command, named like it, with its Typer `app`, loaded when it is called
 Output     tables on a terminal, plain text in a pipe, one JSON document with --json
 Errors     one line on standard error, never a traceback; DENIABLE_DEBUG=1 adds it
-Exit code  0 done, 1 what was asked is false or incomplete, 2 bad input or usage, 3 an audit that cannot decide,
+Exit code  0 done, 1 the claim is false or the work incomplete, 2 bad input or usage, 3 an audit that cannot decide,
            70 a bug, 75 waits to be sent,
            130 and 143 interrupted, 141 pipe closed
 """
@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.main import get_command
 
 import deniable
@@ -31,52 +31,68 @@ __all__ = ["app", "main"]
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130
 
-# In the order of --help, each with the first sentence of its own help.
-COMMANDS = {
-    "plan": "Compare the protocols for a question, and choose one.",
-    "privatize": (
-        "Randomize answers: one report per person and question, drawn from the exact law with cryptographic bits."
-    ),
-    "places": "Turn coordinates into cells of a grid, which a question about places asks for.",
-    "tally": "Add reports up: what remains is one vector of counts per question, and the reports need not be kept.",
-    "estimate": "Estimate how common each answer is, with error bars.",
-    "marginals": "Show tables of several columns of a record, and which columns hang together.",
-    "synthesize": "Draw synthetic records from a model of the reports, and say what they keep and what they do not.",
-    "discover": "Find the common ones among answers that nobody listed, with shares, intervals and p-values.",
-    "test": "Decide which hypothesis the reports favour, or test shares, a mean or groups, with p-values.",
-    "graph": "Figures of a graph whose nodes hand in noisy messages only: edges, degrees, stars, triangles, cores.",
-    "simulate": "Repeat whole collections with made-up people, and compare the errors with the formulas.",
-    "conformance": "Check that protocols do what they promise, on the small instances that their examples() give.",
-    "audit": "Check the epsilon that a survey, a protocol or a program claims.",
-    "risk": "Say what an attacker, a forger and the analyst gain from each question, at epsilon 0.1 to 8.",
-    "serve": "Collect reports over HTTP, add them up, and answer analysts.",
-    "secure": "Secure aggregation: add up the shares that several collectors hold, and publish the result.",
-    "relay": "Mix sealed submissions on their way to the collector.",
-    "answer": "Answer a survey: the answers are randomized here, written to the ledger, and only then sent.",
-    "demo": "Collect a real survey of extramarital affairs on this machine: devices, HTTP, store, estimate.",
-    "channel": "Mechanisms as matrices: show, check, sample, infer.",
-    "design": "Optimal mechanisms, each with a certificate that anybody can check.",
-    "shuffle": "Say what reports in random order tell, with a proof.",
-    "survey": "Survey files: questions with their protocols, known by a fingerprint.",
-    "campaign": "Rounds of one collection: make the next one from a tally, show all of them, check that they follow.",
-    "ledger": "This device's ledger: what was sent, what waits, the lifetime budget, opting out and withdrawing.",
-    "token": "Who may do what at the collection service.",
-    "store": "Check, copy, restore, export and delete what the collection service keeps.",
+# In the order of --help, each with the first sentence of its own help, which fits into 80 columns there.
+PANELS = {
+    "plan": {
+        "plan": "Compare the protocols for a question, and choose one.",
+        "survey": "Make, check, compare and publish surveys and their rounds.",
+        "risk": "Show what attackers, forgers and the analyst gain.",
+        "simulate": "Repeat collections with made-up people; measure errors.",
+    },
+    "collect": {
+        "demo": "Collect a real survey on this machine, as an example.",
+        "answer": "Answer a survey: randomize, record, and only then send.",
+        "ledger": "Show what this device sent and spent; opt out, withdraw.",
+        "privatize": "Randomize files of answers: one report per question.",
+        "tally": "Add up reports and tallies, on all cores or on a cluster.",
+        "serve": "Collect reports over HTTP, add them up, answer analysts.",
+        "relay": "Mix sealed submissions on their way to the collector.",
+        "store": "Check, copy, export and delete what the service keeps.",
+    },
+    "analyse": {
+        "estimate": "Estimate how common each answer is, with error bars.",
+        "test": "Test hypotheses, shares, a mean or groups, with p-values.",
+        "synthesize": "Draw synthetic records from a model of the reports.",
+    },
+    "verify": {
+        "audit": "Check the epsilon of a survey, a protocol or a program.",
+        "conformance": "Check that the code of protocols keeps their promises.",
+    },
+    "research": {
+        "channel": "Show, check, sample and invert mechanisms as matrices.",
+        "design": "Compute optimal mechanisms, each with a certificate.",
+        "graph": "Estimate figures of a graph under local edge privacy.",
+    },
+}
+COMMANDS = {name: sentence for panel in PANELS.values() for name, sentence in panel.items()}
+
+# Modules whose commands join those of a group. One with a callback is a group within it.
+PARTS = {
+    "survey": ("rounds", "shares", "cells"),
+    "relay": ("shuffle",),
+    "store": ("token",),
 }
 
 
 @cache
 def _load(name: str) -> Any:
     """The command of this name, from its module."""
-    command = get_command(import_module(f"deniable.cli.{name}").app)
+    command: Any = get_command(import_module(f"deniable.cli.{name}").app)
+    for module in PARTS.get(name, ()):
+        part = import_module(f"deniable.cli.{module}").app
+        made: Any = get_command(part)
+        if part.registered_callback is not None:
+            command.commands[module] = made
+        else:
+            command.commands |= getattr(made, "commands", {made.name: made})
     if not gc.isenabled():
-        gc.freeze()  # what is loaded stays: no later collection looks at it, which would take about a sixth of a start
+        gc.freeze()  # loaded objects stay: later collections skip them, which saves about a sixth of a start
         gc.enable()
     return command
 
 
 class _Modules(Mapping[str, Any]):
-    """The commands by name, each loaded when it is asked for."""
+    """The commands by name, each loaded when it is needed."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:
@@ -101,9 +117,11 @@ class _Guarded(TyperGroup):
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list in --help, from the table: no command is loaded for it."""
-        listed: Any = {name: TyperCommand(name, help=sentence) for name, sentence in COMMANDS.items()}
-        TyperGroup(commands=listed).format_commands(ctx, formatter)
+        """The panels in --help, from the table: no command is loaded for it."""
+        width = max(map(len, COMMANDS))
+        for panel, listed in PANELS.items():
+            with formatter.section(panel.capitalize()):
+                formatter.write_dl([(name.ljust(width), sentence) for name, sentence in listed.items()])
 
     def main(self, *args: Any, **extra: Any) -> Any:
         extra["standalone_mode"] = False
@@ -132,7 +150,7 @@ def _guard(command: Callable[[], Any]) -> int:
 
 
 def _flush_or_hush() -> None:
-    """Flush standard output. What a full disk refuses is dropped: Python would try again at exit, with a traceback."""
+    """Flush standard output. Drop what a full disk refuses: Python would try again at exit, with a traceback."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -148,7 +166,7 @@ def _explained(error: Exception) -> tuple[str, int]:
         return f"{where}{error.strerror or error}", BAD_INPUT
     if isinstance(error, MemoryError):
         return "there is not enough memory for this", BAD_INPUT
-    # Typer's own complaints about usage; their class lives in different places in different versions.
+    # Typer's own usage errors; their class lives in different places in different versions.
     explain, context = getattr(error, "format_message", None), getattr(error, "ctx", None)
     if explain is not None:
         path = context.command_path if context is not None else "deniable"
@@ -207,7 +225,7 @@ def main() -> None:
     # Matrices here are small: the threads of a linear algebra library would wait for each other, on a busy machine for
     # tens of times as long as the work takes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.disable()  # nothing becomes garbage while modules are loaded, and looking for it takes a twentieth of a start
+    gc.disable()  # nothing becomes garbage while modules are loaded, and searching for it takes a twentieth of a start
     for stream in (sys.stdout, sys.stderr):
         # A label that the terminal's encoding lacks is written as an escape instead of ending the command.
         if hasattr(stream, "reconfigure"):

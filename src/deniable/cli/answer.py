@@ -18,7 +18,18 @@ import typer
 from deniable import exact
 from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.options import IngestToken, Json, LedgerFile, is_json, named, new_app, only_one_stdin, read_text
+from deniable.cli.options import (
+    IngestToken,
+    Json,
+    LedgerFile,
+    argument,
+    is_json,
+    named,
+    new_app,
+    only_one_stdin,
+    option,
+    read_text,
+)
 from deniable.cli.output import examples, shown
 from deniable.collect.client import Client, OptedOut, Receipt, Submission, TookPart
 from deniable.collect.client.records import OPTED_OUT, check_id, encoded, from_text, listed, preview
@@ -27,7 +38,6 @@ from deniable.collect.wire import HEADER_BYTES, ID_BYTES, shares_of, unshared
 from deniable.domains import Domain, Interval, KeyNumbers
 from deniable.errors import DeniableError, DomainError, LabelError, SpecError
 from deniable.exact import epsilon_text
-from deniable.protocols import PureProtocol
 from deniable.specs import is_fingerprint
 from deniable.surveys import Question, Survey
 from deniable.surveys.campaign import round_of
@@ -37,7 +47,7 @@ from deniable.surveys.terms import Terms, host, write_time
 
 app = new_app()
 
-NOT_SENT, WAITING = 1, 75  # 75 is "try again later" to mailers and schedulers
+NOT_SENT, WAITING = 1, 75  # mailers and schedulers read 75 as "try again later"
 
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _MOST_FORMS = 16
@@ -51,36 +61,31 @@ _MOST_FORMS = 16
     )
 )
 def answer(
-    server: Annotated[str, typer.Argument(metavar="SERVER", help="Where reports go: https://...", show_default=False)],
-    fingerprint: Annotated[
-        str,
-        typer.Argument(metavar="FINGERPRINT", help="The survey, by its 64 hexadecimal digits.", show_default=False),
-    ],
+    server: Annotated[str, argument("SERVER", "Where reports go: https://...")],
+    fingerprint: Annotated[str, argument("FINGERPRINT", "The survey, by its 64 hexadecimal digits.")],
     answers: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[ID=ANSWER]...",
-            help="Answers for a rehearsal or a test: other users of this machine can read them. Better leave them out.",
-            show_default=False,
+        argument(
+            "[ID=ANSWER]...",
+            "Answers for a rehearsal or a test: other users of this machine can read them. Better leave them out.",
         ),
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Answers from a file ('-' is standard input): {\"ID\": answer, ...} or a line ID=ANSWER for each.",
             "--answers",
-            metavar="FILE",
-            help="Answers from a file ('-' is standard input): {\"ID\": answer, ...} or a line ID=ANSWER for each.",
-            show_default="asks on a terminal",
+            default="asks on a terminal",
         ),
     ] = None,
     no_echo: Annotated[bool, typer.Option("--no-echo", help="Do not show on the terminal what is typed.")] = False,
     fingerprints: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "FILE",
+            "The fingerprints that the survey's owner has published, one on each line: any other is refused.",
             "--fingerprints",
-            metavar="FILE",
-            help="The fingerprints that the survey's owner has published, one on each line: any other is refused.",
-            show_default=False,
         ),
     ] = None,
     ledger: LedgerFile = None,
@@ -91,7 +96,7 @@ def answer(
         bool,
         typer.Option("--explain", help="Say step by step what chance does to the answers; record and send nothing."),
     ] = False,
-    wait: Annotated[float, typer.Option(metavar="SECONDS", help="Keep trying to send for so long.")] = 0.0,
+    wait: Annotated[float, option("SECONDS", "Keep trying to send for so long.", default=True)] = 0.0,
     token: IngestToken = None,
     accept_changes: Annotated[
         bool, typer.Option("--accept-changes", help="Answer a survey although it differs from the one it replaces.")
@@ -99,11 +104,11 @@ def answer(
     insecure: Annotated[bool, typer.Option("--insecure", help="Allow http:// to another machine.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Answer a survey: the answers are randomized here, written to the ledger, and only then sent.
+    """Answer a survey: randomize, record, and only then send.
 
-    What is typed at the prompt is in no shell history and in no list of processes. An epoch is answered once, and a
-    survey as often as it says: after that the command asks nothing and draws nothing, and only sends what is still
-    waiting, the same bytes.
+    The answers are randomized on this device and written to its ledger before anything is sent. What is typed at the
+    prompt is in no shell history and in no list of processes. An epoch is answered once, and a survey as often as it
+    says: after that the command asks nothing and draws nothing, and only sends what is still waiting, the same bytes.
 
     The exit code is 0 if the submission was sent, now or before; 75 while it waits in the ledger: run the command again
     to send it; 1 if it was refused, dropped or withdrawn; and 2 if the answers were not taken.
@@ -143,7 +148,7 @@ def answer(
 
 
 def _refuse_another_round(client: Client) -> None:
-    """Refuse before anything is asked, where this device has answered another round of the campaign."""
+    """Refuse before asking anything if this device has answered another round of the campaign."""
     survey = client.survey(record=False)
     answered = client.ledger.other_round(survey)
     if answered is not None:
@@ -151,7 +156,7 @@ def _refuse_another_round(client: Client) -> None:
 
 
 def _agree(client: Client, accepted: bool) -> None:
-    """Show how the survey differs from the one that it replaces and this device knows, before anything is asked."""
+    """Before asking anything, show how the survey differs from the known one that it replaces."""
     changes = client.changes(record=False)
     if not changes:
         return
@@ -239,7 +244,7 @@ def _explain(survey: Survey, answers: Mapping[str, Any], body: bytes) -> None:
 
 
 def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: bool) -> tuple[dict[str, Any], bool]:
-    """The answers by question; those that are not given are asked for. Also whether the survey was introduced."""
+    """The answers by question; missing ones are asked for. Also whether the survey was introduced."""
     asked = [question for question in survey if question.id not in texts]
     if asked and (as_json or not sys.stdin.isatty()):
         missing = ", ".join(question.id for question in asked)
@@ -256,7 +261,7 @@ def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: b
 
 
 def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[str, Any]:
-    """Answers from the file and from the command line, by question; texts are not yet read as answers."""
+    """Answers from the file and from the command line, by question; texts are not parsed yet."""
     survey = client.survey(record=False)
     if file is None:
         return _parsed(survey, arguments)
@@ -277,7 +282,7 @@ def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[st
 
 
 def _listed(file: str) -> list[str]:
-    """The published fingerprints of a file: the first word of each line; # begins a remark."""
+    """The published fingerprints in a file: the first word of each line; # begins a comment."""
     found = []
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         words = line.partition("#")[0].split()
@@ -312,7 +317,7 @@ def _some_answer(question: Question) -> Any:
 def _ask(question: Question, no_echo: bool, known: dict[str, Any]) -> Any:
     """Ask until the entry is an answer to the question; for a record, part by part.
 
-    `known` are strata that were asked for already, and takes those that are new.
+    `known` has the strata that were already asked for; new ones are added.
     """
     domain = question.protocol.domain
     if not domain.parts:
@@ -320,10 +325,10 @@ def _ask(question: Question, no_echo: bool, known: dict[str, Any]) -> Any:
 
     def ask(name: str, part: Domain) -> Any:
         read = partial(_read_part, question, part)
-        if name not in question.protocol.strata:
+        if name not in question.protocol.worth().strata:
             return _prompted(f"{question.text}: {domain.titles_of.get(name, name)}", part, read, no_echo)
         if name not in known:
-            clear = name in question.protocol.clear
+            clear = name in question.protocol.law().clear
             known[name] = _prompted(f"{name} (sent in clear)" if clear else name, part, read, no_echo and not clear)
         return known[name]
 
@@ -344,7 +349,7 @@ def _prompted(asked: str, domain: Domain, read: Callable[[str], Any], no_echo: b
 def _read_part(question: Question, part: Domain, entry: str) -> Any:
     value = from_text(part, entry)
     _check_numbers(question, part, value)
-    encoded(question, value, typed=True, part=part)  # or it is refused
+    encoded(question, value, typed=True, part=part)  # raises an error if it is not an answer
     return value
 
 
@@ -352,12 +357,12 @@ def _read(question: Question, entry: Any) -> Any:
     """Read an answer. Errors do not repeat it, because standard error may end in a log."""
     value = from_text(question.protocol.domain, entry) if isinstance(entry, str) else entry
     _check_numbers(question, question.protocol.domain, value)
-    encoded(question, value, typed=isinstance(entry, str))  # or it is refused
+    encoded(question, value, typed=isinstance(entry, str))  # raises an error if it is not an answer
     return value
 
 
 def _check_numbers(question: Question, domain: Domain, value: Any) -> None:
-    """Refuse numbers that a domain would clip, and those with a comma: nobody's answer is changed without a word."""
+    """Refuse numbers that a domain would clip, and those with a comma: no answer is changed silently."""
     for interval, number in _numbers(domain, value):
         if isinstance(number, str) and _COMMA.fullmatch(number):
             raise DomainError(f"question {question.id!r}: write decimals with a point, such as 38.5")
@@ -368,7 +373,7 @@ def _check_numbers(question: Question, domain: Domain, value: Any) -> None:
 
 
 def _numbers(domain: Domain, value: Any) -> Iterator[tuple[Interval, Any]]:
-    """The numbers in an answer, each with the interval that it is for."""
+    """The numbers in an answer, each with its interval."""
     if isinstance(domain, Interval):
         yield domain, value
     elif isinstance(value, Mapping):
@@ -406,7 +411,7 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
 def _show_changes(found: Sequence[Edit]) -> None:
     """Say on standard error how a survey differs from the one that it replaces."""
     for change in found:
-        if change.what == "replaces":  # which is why they are compared
+        if change.what == "replaces":  # the reason for the comparison
             continue
         before, after = (
             epsilon_text(value) if isinstance(value, Fraction) else value for value in (change.before, change.after)
@@ -433,18 +438,19 @@ def at_most(ratio: Fraction) -> str:
 
 
 def _law(question: Question) -> None:
-    """Show how likely each report is under each answer: a table where that is small, else a sentence."""
+    """Show how likely each report is under each answer: as a table if that is small, else as a sentence."""
     protocol, channel = question.protocol, None
     output.heading(f"{question.id}: {protocol.name}, epsilon {epsilon_text(protocol.epsilon)}")
-    if protocol.report_forms <= _MOST_FORMS:
+    if protocol.law().forms <= _MOST_FORMS:
         with suppress(DeniableError):  # too many branches to follow them all
             channel = protocol.channel()
     if channel is None:
         related = protocol.guarantee.relation == "any"
         which = "one answer as another" if related else f"one as under the other of {protocol.guarantee.over}"
         sentence = f"No report is more than {at_most(protocol.ratio)} times as likely under {which}."
-        if isinstance(protocol, PureProtocol):
-            p, q = output.number(float(protocol.p), 4), output.number(float(protocol.q), 4)
+        support = protocol.law().support
+        if support is not None:
+            p, q = output.number(float(support.p), 4), output.number(float(support.q), 4)
             sentence += f" It speaks for your answer with probability {p}, and for each other one with {q}."
         output.prose(sentence)
         return
@@ -456,7 +462,7 @@ def _law(question: Question) -> None:
 
 
 def fields(body: bytes, terms: Terms | None = None) -> list[tuple[str, str]]:
-    """What leaves, field by field, each with its size: the answers are a small part of it.
+    """What is sent, field by field, each with its size: the answers are a small part of it.
 
     >>> fields(bytes(27))[-1]
     ('answers', '000000 (3 bytes, randomized)')
@@ -478,7 +484,7 @@ def fields(body: bytes, terms: Terms | None = None) -> list[tuple[str, str]]:
 
 
 def _share_fields(body: bytes, collectors: Sequence[str]) -> list[tuple[str, str]]:
-    """The same where each collector gets a share: the id is the same for all of them."""
+    """The same if each collector gets a share: the id is the same for all of them."""
     start, bodies = HEADER_BYTES + ID_BYTES, shares_of(body, len(collectors))
     whole = f"{len(body)} bytes in all, {len(bodies[0])} to each of {len(collectors)} collectors"
     id = bodies[0][HEADER_BYTES:start].hex()

@@ -13,7 +13,7 @@ import typer
 import deniable
 from deniable.cli import output
 from deniable.cli.load_survey import questions, read_target
-from deniable.cli.options import Json, new_app, read_text
+from deniable.cli.options import Json, argument, new_app, option, read_text
 from deniable.cli.output import examples, shown
 from deniable.errors import SpecError
 from deniable.files import Source, read_batches
@@ -41,58 +41,45 @@ app = new_app()
     )
 )
 def audit(
-    survey: Annotated[
-        str | None, typer.Argument(metavar="[SURVEY]", help="A survey or a protocol.", show_default=False)
-    ] = None,
+    survey: Annotated[str | None, argument("[SURVEY]", "A survey or a protocol.")] = None,
     client: Annotated[
         str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="A program that reads one value per line and writes one report in hexadecimal digits per line.",
-            show_default=False,
+        option(
+            "COMMAND", "A program that reads one value per line and writes one report in hexadecimal digits per line."
         ),
     ] = None,
-    values: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="The values that the program is given.", show_default=False)
-    ] = None,
+    values: Annotated[str | None, option("A,B,...", "The values that the program is given.")] = None,
     streams: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Instead of values: the answers of one device over the epochs per line, with commas between them. "
+        option(
+            "FILE",
+            "Instead of values: the answers of one device over the epochs per line, with commas between them. "
             "The program gets one answer per line, and an empty line before the next device, which it answers by one.",
-            show_default=False,
         ),
     ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="The claim of the program.", show_default=False)
-    ] = None,
-    samples: Annotated[int, typer.Option(metavar="N", help="Samples of each input, where it takes samples.")] = 20_000,
-    level: Annotated[float, typer.Option(metavar="P", help="Confidence of bounds from samples.")] = 0.95,
+    epsilon: Annotated[str | None, option("EPSILON", "The claim of the program.")] = None,
+    samples: Annotated[int, option("N", "Samples of each input, where it takes samples.", default=True)] = 20_000,
+    level: Annotated[float, option("P", "Confidence of bounds from samples.", default=True)] = 0.95,
     seed: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Draw the samples of a survey or protocol from this seed, to see the same figures again.",
-            show_default="a new one, which the report names",
+        option(
+            "N",
+            "Draw the samples of a survey or protocol from this seed, to see the same figures again.",
+            default="a new one, which the report names",
         ),
     ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the audit of a survey as one HTML page.", show_default=False),
-    ] = None,
+    report: Annotated[Path | None, option("FILE", "Write the audit of a survey as one HTML page.")] = None,
     reports: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Look for forged reports in this file of reports (Parquet, Arrow stream or text), instead of checking "
+        option(
+            "FILE",
+            "Look for forged reports in this file of reports (Parquet, Arrow stream or text), instead of checking "
             "an epsilon; may be repeated.",
-            show_default=False,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check the epsilon that a survey, a protocol or a program claims.
+    """Check the epsilon of a survey, a protocol or a program.
 
     What this package can follow is judged exactly: the real code is run along every branch, or on symbols where a
     report is too large to list. A program is judged by its reports: the event that tells two inputs apart best is
@@ -100,10 +87,12 @@ def audit(
     violated, 3 if it is undecided, and 2 if the call is wrong.
 
     With --reports the reports are judged, and not the epsilon: implausible ones, sums that no population explains,
-    answers that are supported together too often, and reports that agree too well. Each of the tests is wrong in one
-    of a thousand honest collections. The exit code is 0 without an alarm, and 1 with one.
+    answers that are supported together too often, and reports that agree too well. Each of the tests is wrong in one of
+    a thousand honest collections. The exit code is 0 without an alarm, and 1 with one.
     """
     target = None if survey is None else read_target(survey)
+    # A protocol alone has no name and no text, so that no page can be written about it.
+    named = target if target is not None and target.kind == "survey" else None
     if reports:
         if target is None or any(one is not None for one in (client, values, streams, epsilon, seed, report)):
             raise SpecError("--reports goes with a survey or a protocol, and with --json, and nothing else")
@@ -119,14 +108,15 @@ def audit(
     else:
         if seed is not None:
             raise SpecError("--seed is for a survey or a protocol: a program draws for itself")
-        if isinstance(target, Survey):
+        if named is not None:
             raise SpecError("a program follows one protocol: give the spec of a protocol, or none")
         if report is not None:
             raise SpecError("--report is for a survey")
-        found = _of_client(client, target, values, streams, epsilon, samples, level)
+        protocol = None if target is None else target.questions[0].protocol
+        found = _of_client(client, protocol, values, streams, epsilon, samples, level)
     content = None
-    if isinstance(target, Survey) and client is None and (report is not None or as_json):
-        content = reviewed(target, found, deniable.__version__, seed, samples=samples, level=level)
+    if named is not None and client is None and (report is not None or as_json):
+        content = reviewed(named, found, deniable.__version__, seed, samples=samples, level=level)
     if report is not None:
         if content is None:
             raise SpecError("--report is for a survey")
@@ -134,13 +124,13 @@ def audit(
     if as_json:
         output.document(found.to_dict() | {"seed": seed} if content is None else content)
     else:
-        _print(found, seed, target if isinstance(target, Survey) else None)
+        _print(found, seed, named)
         output.files(written=report)
     raise typer.Exit(found.exit_code)
 
 
-def _inspected(target: Survey | Protocol, files: list[str], as_json: bool) -> int:
-    """What speaks for forged reports in some files, question by question; the exit code."""
+def _inspected(target: Survey, files: list[str], as_json: bool) -> int:
+    """Look for evidence of forged reports in some files, question by question; returns the exit code."""
     rows: dict[str, list[Bytes]] = {}
     for name in files:
         with said_of(name), closing(Source.open(name)) as source:

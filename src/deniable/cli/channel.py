@@ -28,10 +28,12 @@ from deniable.cli.options import (
     Plot,
     Seed,
     Source,
+    argument,
     bits_from,
     new_app,
     one_format,
     only_one_stdin,
+    option,
     refuse_keyboard,
 )
 from deniable.cli.output import examples, ratio_text, ratio_words, save_figure, shown
@@ -40,27 +42,27 @@ from deniable.errors import ChannelError, NumberError
 from deniable.exact import level_text
 from deniable.labels import cell, label_spec, text
 from deniable.results import Rows, finite, number
+from deniable.results.rows import decimals
 
 app = new_app()
 
-# A larger matrix is shown by its corner, unless all of it is asked for.
+# A larger matrix is shown by its corner, unless all of it is requested.
 _MOST_ROWS = 24
 _MOST_COLUMNS = 12
 
-# An exact law that would fill more than some 20 megabytes of JSON is left out of it.
+# An exact law that would fill more than some 20 megabytes of JSON is omitted.
 _MOST_BITS = 1 << 26
 
-# IBU on fewer cells than this is done before a progress bar could be read.
+# IBU on fewer cells than this finishes before a progress bar could be read.
 _LONG = 200_000
 _MOST_REPORTS = 10_000_000
 
 _Adjacency = Annotated[
     str | None,
-    typer.Option(
-        metavar="RELATION",
-        help="Who must be hard to tell apart: all, line, line:2, hamming, own (what the channel was made for), "
+    option(
+        "RELATION",
+        "Who must be hard to tell apart: all, line, line:2, hamming, own (what the channel was made for), "
         "or a CSV file of edges, two labels per line.",
-        show_default=False,
     ),
 ]
 
@@ -78,7 +80,7 @@ class InferenceMethod(StrEnum):
     epilog=examples("deniable channel list", "deniable channel show coin", "deniable channel infer coin yes=620,no=380")
 )
 def channel(ctx: typer.Context) -> None:
-    """Mechanisms as matrices: show, check, sample, infer."""
+    """Show, check, sample and invert mechanisms as matrices."""
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
@@ -95,16 +97,16 @@ def show(
     source: Source,
     fractions: Annotated[bool, typer.Option("--exact", help="Write probabilities and the ratio as fractions.")] = False,
     everything: All = False,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the channel's spec, which loads anywhere.", show_default=False),
-    ] = None,
+    save: Annotated[Path | None, option("FILE", "Write the channel's spec, which loads anywhere.")] = None,
     plot: Plot = None,
     as_json: Json = False,
     as_csv: Csv = False,
     formulas: Formulas = False,
 ) -> None:
-    """Show a channel: its matrix, its level, and the pair of inputs that it protects least."""
+    """Show the matrix of a channel and its epsilon.
+
+    Also the pair of inputs that it protects least.
+    """
     one_format(as_json, as_csv)
     given = read_channel(source)
     if save is not None:
@@ -137,20 +139,14 @@ def epsilon(
     source: Source,
     adjacency: _Adjacency = None,
     at_most: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EPSILON", help="Check that the level is not higher: exactly, with integers.", show_default=False
-        ),
+        str | None, option("EPSILON", "Check that the level is not higher: exactly, with integers.")
     ] = None,
     delta: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EPSILON", help="The smallest delta at this epsilon, over all pairs of inputs.", show_default=False
-        ),
+        str | None, option("EPSILON", "The smallest delta at this epsilon, over all pairs of inputs.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute the privacy level of a channel from its law, and check a claim about it.
+    """Compute the epsilon of a channel, and check a claim.
 
     The exit code is 1 if the level is above --at-most.
     """
@@ -200,10 +196,9 @@ def push(
     source: Source,
     prior: Annotated[
         str,
-        typer.Argument(
-            metavar="PRIOR",
-            help="How likely each input is: 0.2,0.8 or yes=0.2,no=0.8, a file (CSV or JSON), '-', or the word uniform.",
-            show_default=False,
+        argument(
+            "PRIOR",
+            "How likely each input is: 0.2,0.8 or yes=0.2,no=0.8, a file (CSV or JSON), '-', or the word uniform.",
         ),
     ],
     posterior: Annotated[
@@ -214,7 +209,10 @@ def push(
     as_csv: Csv = False,
     formulas: Formulas = False,
 ) -> None:
-    """Push a prior through a channel: how likely each output is, and what it says about the input."""
+    """Push a prior through a channel.
+
+    Shows how likely each output is, and what it says about the input.
+    """
     one_format(as_json, as_csv)
     only_one_stdin(source, prior)
     given = read_channel(source)
@@ -261,7 +259,10 @@ def push(
 
 @app.command("list", epilog=examples("deniable channel list", "deniable channel show warner:epsilon=1"))
 def list_forms(as_json: Json = False) -> None:
-    """List the closed forms: channels that can be named instead of given in a file."""
+    """List the channels that have a name.
+
+    These closed forms can be named instead of given in a file.
+    """
     if as_json:
         listed = [asdict(form) for form in FORMS.values()]
         output.document([{key: value for key, value in form.items() if key != "build"} for form in listed])
@@ -285,18 +286,16 @@ def list_forms(as_json: Json = False) -> None:
 def sample(
     source: Source,
     labels: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="LABELS",
-            help="True answers; from standard input, one per line, if none are given.",
-            show_default=False,
-        ),
+        list[str] | None, argument("LABELS", "True answers; from standard input, one per line, if none are given.")
     ] = None,
-    times: Annotated[int, typer.Option(metavar="N", help="Randomize each answer N times.")] = 1,
+    times: Annotated[int, option("N", "Randomize each answer N times.", default=True)] = 1,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
-    """Randomize answers: one noisy label per line, drawn from the exact law with cryptographic bits."""
+    """Randomize answers: one noisy label per line.
+
+    Labels are drawn from the exact law with cryptographic bits.
+    """
     if not labels:
         only_one_stdin(source, STDIN)
         refuse_keyboard("give labels as arguments, or pipe them in, one per line")
@@ -326,10 +325,10 @@ def infer(
     source: Source,
     counts: Annotated[
         str,
-        typer.Argument(
-            metavar="COUNTS",
-            help="How often each output came: 620,380 or yes=620,no=380, a file (CSV or JSON), or '-'.",
-            show_default="standard input",
+        argument(
+            "COUNTS",
+            "How often each output came: 620,380 or yes=620,no=380, a file (CSV or JSON), or '-'.",
+            default="standard input",
         ),
     ] = STDIN,
     observations: Annotated[
@@ -337,20 +336,24 @@ def infer(
     ] = False,
     method: Annotated[
         InferenceMethod,
-        typer.Option(
-            metavar="METHOD",
-            help="invert: unbiased, may be negative. clip, simplex: inverted, then made a distribution. "
+        option(
+            "METHOD",
+            "invert: unbiased, may be negative. clip, simplex: inverted, then made a distribution. "
             "ibu: most likely distribution, any channel. mle: the same in closed form, for randomized response. "
             "auto: invert where the channel has an inverse, else ibu.",
+            default=True,
         ),
     ] = InferenceMethod.auto,
-    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
+    level: Annotated[float, option("P", "Confidence level of the intervals.", default=True)] = 0.95,
     plot: Plot = None,
     as_json: Json = False,
     as_csv: Csv = False,
     formulas: Formulas = False,
 ) -> None:
-    """Estimate how common each true answer is, from how often each output came, with error bars."""
+    """Estimate how common each true answer is, from counts.
+
+    The counts say how often each output came. Estimates have error bars.
+    """
     one_format(as_json, as_csv)
     only_one_stdin(source, counts)
     if counts == STDIN:
@@ -396,7 +399,7 @@ def _exact_rows(given: Channel) -> list[list[str]]:
 
 
 def _probability(value: float) -> str:
-    """Four decimals, but never 0.0000 for what is possible."""
+    """Four decimals, but never 0.0000 for something possible."""
     return f"{value:.4f}" if value == 0 or value >= 0.00005 else f"{value:.0e}"
 
 
@@ -417,7 +420,7 @@ def _summary(source: str, given: Channel, fractions: bool) -> list[tuple[str, st
 
 
 def _fingerprint_of(given: Channel) -> str | None:
-    """The fingerprint, where the exact law fits in memory."""
+    """The fingerprint, if the exact law fits in memory."""
     try:
         return given.fingerprint
     except ChannelError:
@@ -505,7 +508,7 @@ def _belief(value: float) -> str:
 
 
 def _estimate(given: Channel, observed: list[float], method: InferenceMethod, bar: bool) -> Inference:
-    """Infer by a method. Under "auto", by inversion where the channel is square and regular, else by IBU."""
+    """Infer by a method. "auto" inverts if the channel is square and regular, and uses IBU otherwise."""
     try:
         match method:
             case InferenceMethod.invert:
@@ -532,20 +535,18 @@ def _print_inference(result: Inference, rows: Rows) -> None:
         pairs.append(("error bars", "of the unbiased estimate, before it was made a distribution"))
     output.facts(pairs)
     output.write("\n")
-    head = ["answer", "reported", "estimate", "stderr", f"{100 * rows.level:g}% interval"]
-    body = [
-        [shown(row["label"]), reported, number(row["value"], 4), error, f"[{row['low']:.4f}, {row['high']:.4f}]"]
-        for row, reported, error in zip(rows.records(), _reported(result), map(_error, result.stderr), strict=True)
-    ]
+    head = ["answer", "reported", "estimate", "stderr", f"{100 * rows.level:g} % interval"]
+    body = []
+    for row, reported in zip(rows.records(), _reported(result), strict=True):
+        digits = decimals(row["stderr"])
+        error = "unknown" if math.isinf(row["stderr"]) else number(row["stderr"], digits)
+        span = f"{number(row['low'], digits)} .. {number(row['high'], digits)}"
+        body.append([shown(row["label"]), reported, number(row["value"], digits), error, span])
     output.table(head, body)
 
 
 def _reported(result: Inference) -> list[str]:
-    """The noisy shares, where outputs and inputs have the same labels."""
+    """The noisy shares, if outputs and inputs have the same labels."""
     if result.inputs != result.outputs or not result.n:
         return ["-"] * len(result.inputs)
     return [f"{share:.4f}" for share in result.observed / result.n]
-
-
-def _error(value: float) -> str:
-    return "unknown" if math.isinf(value) else number(value, 4)

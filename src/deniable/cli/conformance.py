@@ -1,4 +1,4 @@
-"""`deniable conformance`: check protocols, this package's and other people's, against what they promise."""
+"""`deniable conformance`: check protocols, those of this package and of others, against what they promise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from deniable import conformance as suite
 from deniable.cli import output
-from deniable.cli.options import Json, new_app
+from deniable.cli.options import Json, argument, new_app
 from deniable.cli.output import examples, progress
 from deniable.conformance import Duty, Finding
 from deniable.errors import SpecError
@@ -37,20 +37,17 @@ STATISTICAL = ("law", "sampler", "gains")
 def conformance(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="TARGET",
-            help="Protocols and campaigns: module:Class, or a registered name.",
-            show_default="everything",
-        ),
+        argument("TARGET", "Protocols and campaigns: module:Class, or a registered name.", default="everything"),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out the checks that draw millions of reports.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check that protocols do what they promise, on the small instances that their examples() give.
+    """Check that the code of protocols keeps their promises.
 
-    The law of the report bytes is enumerated by running the real code along every branch. Epsilon, batches, refusals,
-    tallies, estimates, error bars and specs are compared with it. The exit code is 0 if everything passes, 1 if a check
-    fails, and 2 if there is nothing to check.
+    The checks run on the small instances that examples() of a protocol gives. The law of the report bytes is enumerated
+    by running the real code along every branch. Epsilon, batches, refusals, tallies, estimates, error bars and specs
+    are compared with it. The exit code is 0 if everything passes, 1 if a check fails, and 2 if there is nothing to
+    check.
     """
     kinds = [_kind(target) for target in targets or []]
     duties = [duty for duty in _duties(kinds) if not (quick and duty.check in STATISTICAL)]
@@ -77,7 +74,7 @@ def _duties(kinds: list[type[Protocol] | type[Campaign]]) -> Iterator[Duty]:
 
 
 def _kind(target: str) -> type[Protocol] | type[Campaign]:
-    """The class that a target names; raises SpecError if there is none, or if it is no protocol and no campaign."""
+    """The class that a target names; raises SpecError if it does not exist, or is neither a protocol nor a campaign."""
     module, colon, name = target.partition(":")
     if not colon:
         known: dict[str, Any] = {**registered(), **registered_campaigns()}
@@ -95,7 +92,7 @@ def _kind(target: str) -> type[Protocol] | type[Campaign]:
             found = getattr(found, part)
     except AttributeError:
         raise SpecError(f"module {module!r} has no class {name!r}") from None
-    except (Exception, SystemExit) as wrong:  # somebody else's module may do anything
+    except (Exception, SystemExit) as wrong:  # other people's modules may do anything
         raise SpecError(f"{module!r} cannot be imported: {type(wrong).__name__}: {wrong}") from wrong
     if inspect.isclass(found) and issubclass(found, Campaign) and not inspect.isabstract(found):
         return found

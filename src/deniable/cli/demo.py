@@ -1,9 +1,9 @@
-"""`deniable demo`: a sensitive survey collected over HTTP on this machine, and what the crowd said after all.
+"""`deniable demo`: a sensitive survey collected over HTTP on this machine, and what the crowd really answered.
 
 Data       6,366 real answers to questions that nobody likes to answer: the survey of extramarital affairs that
            *Redbook* magazine held in 1974, as used by Fair, "A Theory of Extramarital Affairs", Journal of Political
            Economy 86 (1978); counted from the table that statsmodels bundles as `statsmodels.datasets.fair`
-Service    a process of its own, on an embedded store in a directory of its own
+Service    a separate process, on an embedded store in its own directory
 Bars       solid up to where the interval begins, shaded where the truth may lie
 """
 
@@ -31,7 +31,7 @@ import typer
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.load_survey import epsilon_words
-from deniable.cli.options import Json, Seed, bits_from, new_app
+from deniable.cli.options import Json, Seed, bits_from, new_app, option
 from deniable.cli.output import examples, heading, prose, shown, table
 from deniable.collect.analyst import Analyst
 from deniable.collect.crowd import send_crowd
@@ -40,6 +40,7 @@ from deniable.collect.stores.base import Token
 from deniable.collect.wire import hashed, new_token
 from deniable.errors import DeniableError, NumberError
 from deniable.protocols import Estimate
+from deniable.protocols.traits import says
 from deniable.surveys import Survey
 
 app = new_app()
@@ -60,16 +61,14 @@ _FEWEST, _MOST = 100, 6366
 )
 def demo(
     people: Annotated[
-        int, typer.Option(metavar="N", min=_FEWEST, max=_MOST, help="How many of the 6366 people answer.")
+        int, option("N", "How many of the 6366 people answer.", default=True, min=_FEWEST, max=_MOST)
     ] = _MOST,
     once: Annotated[bool, typer.Option("--once", help="End when the table is shown.")] = False,
-    port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Where the service listens.", show_default="any free port")
-    ] = None,
+    port: Annotated[int | None, option("PORT", "Where the service listens.", default="any free port")] = None,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
-    """Collect a real survey of extramarital affairs on this machine: devices, HTTP, store, estimate.
+    """Collect a real survey on this machine, as an example.
 
     Starts the service on an embedded store, publishes two questions, and lets thousands of simulated devices answer
     them over HTTP with the answers of a real survey. Then compares what the analyst sees with the truth.
@@ -120,7 +119,7 @@ def _promise(survey: Survey, address: str) -> None:
             ("service", address),
             ("survey", f"{survey.name}: {', '.join(question.text for question in survey)}"),
             ("fingerprint", survey.fingerprint),
-            *((f"epsilon {q.id}", epsilon_words(q.protocol)) for q in survey),
+            *((f"epsilon {q.id}", epsilon_words(Survey.of(q.protocol))) for q in survey),
             ("epsilon in all", epsilon_words(survey)),
         ]
     )
@@ -152,12 +151,12 @@ def _captured(survey: Survey, answers: Any, body: bytes) -> None:
 
 
 def _spoken(survey: Survey, raw: bytes) -> str:
-    """What the bytes say, where a report names an answer."""
+    """What the bytes mean, if a report names an answer."""
     said, at = [], 0
     for question in survey:
         width = question.protocol.report_bytes
         part, at = raw[at : at + width], at + width
-        said.append(f"{question.id} = {shown(question.protocol.spoken(part))}")
+        said.append(f"{question.id} = {shown(says(question.protocol, part))}")
     return ", ".join(said)
 
 
@@ -300,7 +299,7 @@ DRAFT: dict[str, Any] = {
     "days": 30,
     "epsilon": "1",
     "people": 6366,
-    "show_from": 100,
+    "min_reports": 100,
     "questions": [
         {"id": AFFAIR, "text": "Have you had an affair in this marriage?", "answers": ["yes", "no"]},
         {"id": MARRIAGE, "text": "How do you rate your marriage?", "answers": list(RATINGS)},
@@ -332,7 +331,7 @@ def demo_answers(people: int | None = None) -> dict[str, list[str]]:
 
 
 class ServiceError(DeniableError, RuntimeError):
-    """A service that did not start."""
+    """The service did not start."""
 
 
 @dataclass(frozen=True)
@@ -363,7 +362,7 @@ def running(directory: Path, survey: Survey, port: int | None = None) -> Iterato
     chosen = _free_port() if port is None else port
     command = [sys.executable, "-m", "deniable", "serve", "--store", store, "--port", str(chosen)]
     with open(directory / "service.log", "wb") as log:
-        # A session of its own, so that Ctrl-C reaches the demo first and the service is stopped in order.
+        # A separate session, so that Ctrl-C reaches the demo first and the service is stopped in order.
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(os.environ), start_new_session=True
         )

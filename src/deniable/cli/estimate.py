@@ -6,29 +6,42 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from deniable._extras import require
 from deniable._files import atomic_write
 from deniable.cli import output
-from deniable.cli.load_survey import Target, find, find_round, questions, read_rounds, read_target, service_rounds
+from deniable.cli.crosstabs import show as show_tables
+from deniable.cli.load_survey import (
+    find,
+    find_round,
+    questions,
+    read_rounds,
+    read_target,
+    service_rounds,
+    shown_enough,
+)
 from deniable.cli.options import AnalystToken, Csv, Formulas, Json, Plot, new_app, one_format, read_text
-from deniable.cli.output import examples, many, save_figure, shown
+from deniable.cli.output import examples, save_figure, shown
 from deniable.cli.tally import counted
 from deniable.collect.analyst import Analyst, ServiceRefused, read_range
 from deniable.domains import ListedDomain
 from deniable.errors import LabelError, MismatchError, SpecError
-from deniable.labels import numbers_first
-from deniable.protocols import Protocol, Tally
-from deniable.protocols.frequency.open_text import TextEstimate
-from deniable.results import NOTHING, ROWS_SHOWN, Estimate, Floats, quantile
-from deniable.results.base import Rows, decimals
+from deniable.labels import load_label, numbers_first
+from deniable.protocols import Protocol
+from deniable.protocols.traits import needs_candidates
+from deniable.results import NOTHING, ROWS_SHOWN, Document, Result, View, quantile
 from deniable.results.distribution import read_numbers
+from deniable.results.document import plain
+from deniable.results.models import METHODS
+from deniable.results.render import as_arrow, cells, merged, question_name, unlisted
+from deniable.results.render import as_csv as csv_text
+from deniable.results.smooth import USUAL, read_assumption
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, round_of
-from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats, part_id
+from deniable.surveys.results import ONCE, SAME_DEVICES, UNKNOWN_EPOCHS, Repeats, documents, part_id
 from deniable.surveys.results import find as find_result
 from deniable.surveys.terms import LAST_EPOCH
 
@@ -73,7 +86,7 @@ Robust = Annotated[
 ]
 Few = Annotated[bool, typer.Option("--few", help="Show estimates of fewer answers than the survey says are shown.")]
 
-# Of up to so many numbers, the ages of people say, all are shown.
+# Up to this many numbers, for example the ages of people, are all shown.
 _NUMBERS_SHOWN = 200
 
 
@@ -84,7 +97,12 @@ _NUMBERS_SHOWN = 200
         "deniable estimate survey.json tally.json --question smoke --level 0.99 --csv",
         "deniable estimate survey.json --from https://collect.example.org --epochs 3..5",
         "deniable estimate survey.json tally.json --robust 50        if up to 50 reports may be forged",
+        "deniable estimate survey.json tally.json --assume smooth    shorter intervals of quantiles, ranges and bins",
         "deniable estimate survey.json tally.json --question word --candidates words.txt",
+        "deniable estimate survey.json tally.json --significant 0.01    of discovered answers, what nobody made up",
+        "deniable estimate survey.json tally.json --associations     which columns of a record are associated",
+        "deniable estimate survey.json tally.json --columns age,smoke    their table, unbiased",
+        "deniable estimate survey.json tally.json --columns smoke --given age --model shrink",
         "deniable estimate --combined round-2.json round-1.json tally-1.json tally-2.json",
     )
 )
@@ -125,8 +143,44 @@ def estimate(
         list[str] | None,
         typer.Option(
             metavar="[ID=]FILE",
-            help="The texts to look for in answers of open text, one per line; may be repeated.",
+            help="The texts to look for in answers of open text, one per line; may be repeated. Where answers are "
+            "discovered, these are found at smaller shares, and 200 or more help to find texts that are spelled alike.",
             show_default=False,
+        ),
+    ] = None,
+    significant: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Of discovered answers: only those with small p-values. With probability P at most one of them was "
+            "given by nobody; intervals allow for the choice.",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,...", help="The table of these columns of a record; may be repeated.", show_default=False
+        ),
+    ] = None,
+    associations: Annotated[
+        bool, typer.Option("--associations", help="Which columns of a record are associated, and how strongly.")
+    ] = False,
+    given: Annotated[
+        str | None,
+        typer.Option(
+            metavar="C,...",
+            help="With --columns and --model: shares among the people with each answer of these columns.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help=f"With --columns: from a model of whole records ({', '.join(METHODS)}); less noise, and its "
+            "assumptions.",
+            show_default="none: unbiased",
         ),
     ] = None,
     combined: Annotated[
@@ -159,6 +213,15 @@ def estimate(
             show_default=False,
         ),
     ] = None,
+    assume: Annotated[
+        str,
+        typer.Option(
+            metavar="smooth[:S]",
+            help="Of a distribution: shorter intervals, which hold if it is smooth. S is the least standard deviation "
+            f"of a hump as a part of the range, {USUAL:g} where it is not given.",
+            show_default="intervals hold for any distribution",
+        ),
+    ] = "",
     plot: Plot = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the estimates as Parquet, too.", show_default=False)
@@ -171,50 +234,110 @@ def estimate(
 
     Unbiased unless --consistent asks for more: a share may come out below zero, and then its interval says so.
     Errors and intervals are about the population that the respondents were drawn from.
+
+    Answers that nobody listed are discovered by some of the respondents and counted by others: shares and intervals are
+    not biased by the search. If nothing is common, the list is empty in 95 of 100 collections at least.
+
+    --associations lists every pair of columns that was asked together: the p-value of independence, Cramér's V
+    (strength, 0 to 1) and mutual information without what the noise adds, and the correlation of the answers' places.
+    A table of --columns is unbiased; with --model it is that of a model, whose intervals hold the noise and not what
+    the model assumes.
     """
     one_format(as_json, as_csv)
     quantile(level)
     whom = not respondents
-    target: Target
+    if columns or associations or given is not None or model is not None:
+        others: dict[str, Any] = {
+            "--consistent": consistent,
+            "--respondents": respondents,
+            "--simultaneous": simultaneous,
+        }
+        others |= {"--candidates": candidates, "--significant": significant, "--combined": combined}
+        others |= {"--robust": robust, "--all": everything, "--bins": bins, "--range": ranges, "--assume": assume}
+        _refuse_beside_tables(others | {"--parquet": parquet}, columns, associations, given, model, question)
+        only = question[0] if question else None
+        about = sums(survey, inputs, service, token, epochs)
+        show_tables(*about, columns or [], given, model, only, level, few, plot, as_json, as_csv, formulas)
+        return
+    target: Survey
     if combined:
-        for option, given in (
+        for option, wanted in (
             ("--epochs", epochs),
             ("--consistent", consistent),
             ("--candidates", candidates),
+            ("--significant", significant),
             ("--range", ranges),
             ("--robust", robust),
+            ("--assume", assume),
         ):
-            if given:
+            if wanted:
                 raise SpecError(f"{option} is for one round: leave it out, or leave --combined out")
-        target, found = _combined(survey, inputs, service, token, question, level, simultaneous, whom, few)
+        view = View(level, simultaneous, whom)
+        target, found = _combined(survey, inputs, service, token, question, view, few)
     else:
         target, total, repeats = sums(survey, inputs, service, token, epochs)
         asked = [read_numbers(one) for one in ranges or []]
-        how = (level, consistent, simultaneous, whom, repeats, bins, asked, robust)
+        if assume:
+            read_assumption(assume)
+        view = View(level, simultaneous, whom, tuple(asked))
+        how = Reading(view, consistent, repeats, bins, robust, assume, significant)
         found = _estimated(target, total, question, candidates or [], how, few)
     if not found:
         raise MismatchError("there are too few reports to estimate from")
-    known = questions(target)
     if plot is not None:
         save_figure(plot, lambda: draw(found, level, simultaneous, not respondents, everything))
-    if parquet is not None:
-        write_parquet(parquet, found)
-    if as_json:
-        output.document(described(target, found))
-    elif as_csv:
-        output.csv_table([COLUMNS, *(row for id, one in found.items() for row in one.rows(id))], formulas)
-    else:
-        for i, (id, one) in enumerate(found.items()):
-            print_finding(id, known[id.partition(".")[0]][0], one, everything, first=i == 0)
+    write_documents(target, [one.document for one in found.values()], parquet, as_json, as_csv, formulas, everything)
+    if not (as_json or as_csv):
         output.files(saved=parquet, drawn=plot)
+
+
+class Found(NamedTuple):
+    """A result, and the document that shows it."""
+
+    result: Result
+    document: Document
+
+
+class Reading(NamedTuple):
+    """What is wanted of one round."""
+
+    view: View
+    consistent: str | None
+    repeats: Repeats
+    bins: int | None
+    fakes: int
+    assume: str
+    significant: float | None
 
 
 # -- one round, and all of them ------------------------------------------------------------------------
 
 
+def _refuse_beside_tables(
+    others: Mapping[str, Any],
+    columns: list[str] | None,
+    associations: bool,
+    given: str | None,
+    model: str | None,
+    question: list[str] | None,
+) -> None:
+    """Refuse what does not go with tables of columns."""
+    if associations and (columns or given is not None or model is not None):
+        raise SpecError("--associations lists all pairs of columns: leave out --columns, --given and --model")
+    if not associations and not columns:
+        raise SpecError("--given and --model go with --columns")
+    if given is not None and model is None:
+        raise SpecError("--given goes with --columns and --model: unbiased tables are not divided by each other")
+    wrong = next((option for option, value in others.items() if value or (option == "--bins" and value == 0)), None)
+    if wrong is not None:
+        raise SpecError(f"{wrong} is about answers: leave it out for tables of columns")
+    if len(question or []) > 1:
+        raise SpecError("tables of columns are those of one question: give --question once")
+
+
 def _chosen(known: Mapping[str, tuple[str, Protocol]], question: list[str] | None) -> list[str]:
-    """The questions that are asked for, as a whole or for a part; all without a choice."""
-    whole = {part_id(id, part): id for id, (_, protocol) in known.items() for part in ["", *protocol.parts(1)]}
+    """The requested questions, as a whole or by part; all without a choice."""
+    whole = {part_id(id, part): id for id, (_, protocol) in known.items() for part in ["", *protocol.worth(1).parts]}
     for id in question or []:
         if id not in whole:
             raise LabelError(f"there is no question {id!r}; there are {', '.join(whole)}")
@@ -223,62 +346,71 @@ def _chosen(known: Mapping[str, tuple[str, Protocol]], question: list[str] | Non
 
 
 def _estimated(
-    target: Target,
-    total: SurveyTally | Tally,
+    target: Survey,
+    total: SurveyTally,
     question: list[str] | None,
     candidates: list[str],
-    how: tuple[float, str | None, bool, bool, Repeats, int | None, list[tuple[float, ...]], int],
+    how: Reading,
     few: bool,
-) -> dict[str, Finding]:
+) -> dict[str, Found]:
     """The results of one round, by question, or by question and column."""
-    level, consistent, simultaneous, whom, repeats, bins, ranges, fakes = how
     known = questions(target)
     chosen = _chosen(known, question)
+    if how.significant is not None and not any(known[id][1].traits.answers == "found" for id in chosen):
+        raise SpecError('--significant is for discovered answers (in a draft, {"discover": {"bytes": 16}})')
     lists = read_candidates(known, candidates)
-    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
-    found: dict[str, Finding] = {}
+    tallies = total.tallies
+    found: dict[str, Found] = {}
     for id in chosen:
         protocol = known[id][1]
         if tallies[id].n and not shown_enough(target, id, tallies[id].n, few):
             continue
-        if protocol.needs_candidates and id not in lists:
+        if needs_candidates(protocol) and id not in lists:
             needed = f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE"
-            if question or all(other.needs_candidates for _, other in known.values()):
+            if question or all(needs_candidates(other) for _, other in known.values()):
                 raise SpecError(needed)
             output.note("note", f"{id!r} is left out, for {needed}")
             continue
-        whole = find_result(
+        result = find_result(
             protocol,
             tallies[id],
-            level,
-            consistent,
-            lists.get(id),
-            simultaneous,
-            whom,
-            repeats,
-            bins,
-            ranges,
-            fakes=fakes,
+            consistent=how.consistent,
+            candidates=lists.get(id),
+            repeats=how.repeats,
+            bins=how.bins,
+            fakes=how.fakes,
+            assume=how.assume,
+            significant=how.significant,
         )
-        for part, one in whole.parts.items():
-            if question and id not in question and part_id(id, part) not in question:
+        tests = len(lists[id]) if needs_candidates(protocol) else None
+        shown_as = documents(protocol, tallies[id], result, how.view, how.repeats, id, known[id][0], tests)
+        for part, own in result.parts.items():
+            name, document = part_id(id, part), shown_as[part]
+            if question and id not in question and name not in question:
                 continue
-            if not one.result.n:
-                output.note("note", f"{part_id(id, part)}: {one.result.notes[0]}")
-            elif part and not shown_enough(target, part_id(id, part), int(one.result.n), few):
+            if not own.n:
+                output.note("note", f"{name}: {own.notes[0]}")
+            elif part and not shown_enough(target, name, int(own.n), few):
                 continue
-            found[part_id(id, part)] = one
-        if consistent and not any(isinstance(one.result, Estimate) for one in whole.parts.values()):
-            output.note("note", f"{id}: --consistent is about shares, and there are none")
-        if ranges and all(one.ranges is None for one in whole.parts.values()):
-            output.note(
-                "note",
-                f"{id}: --range is about the distribution of a number, or of two (25..45,30..40), and not of this",
-            )
-        misfit = whole.result.misfit
-        if misfit is not None and misfit.message:
-            output.note("warning", f"{id}: {misfit.message}")
+            found[name] = Found(own, document)
+        _note_unused(id, tallies[id].n, list(shown_as.values()), how)
     return found
+
+
+def _note_unused(id: str, n: int, shown_as: list[Document], how: Reading) -> None:
+    """Print which options say nothing about a question, and the warning about its reports."""
+    if how.consistent and not any(one.biased for one in shown_as):
+        output.note("note", f"{id}: --consistent is about shares, and there are none")
+    if how.view.ranges and all(one.section("ranges") is None for one in shown_as):
+        output.note(
+            "note",
+            f"{id}: --range is about the distribution of a number, or of two (25..45,30..40), and not of this",
+        )
+    if how.assume and n and not any(one.assumed for one in shown_as):
+        output.note("note", f"{id}: --assume is about the distribution of a number, and not of this")
+    warning = shown_as[0].trust.warning
+    if warning:
+        output.note("warning", f"{id}: {warning}")
 
 
 def _combined(
@@ -287,11 +419,9 @@ def _combined(
     service: str | None,
     token: str | None,
     question: list[str] | None,
-    level: float,
-    simultaneous: bool,
-    population: bool,
+    view: View,
     few: bool,
-) -> tuple[Survey, dict[str, Finding]]:
+) -> tuple[Survey, dict[str, Found]]:
     """The last round of a campaign, and one result from all rounds, by question. The rounds are verified first."""
     if service is None:
         rounds, tallies = read_rounds([survey, *(inputs or [])])
@@ -310,7 +440,9 @@ def _combined(
         if id not in results:
             output.note("note", f"{id}: {NOTHING}")
         elif shown_enough(last, id, int(results[id].n), few):
-            found[id] = Finding(results[id], results[id].table(level, simultaneous, population))
+            document = results[id].document(view)
+            document.id, document.text = id, last[id].text
+            found[id] = Found(results[id], document)
             for sentence in results[id].notes:
                 output.note("note", f"{id}: {sentence}")
     return last, found
@@ -325,14 +457,14 @@ def read_candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) ->
     open_text = [
         id
         for id, (_, protocol) in known.items()
-        if protocol.takes_candidates and not isinstance(protocol.domain, ListedDomain)
+        if protocol.traits.answers != "all" and not isinstance(protocol.domain, ListedDomain)
     ]
     for entry in given:
         id, equals, path = entry.partition("=")
         named_one = bool(equals) and id in known
         if named_one and id not in open_text:
             raise SpecError(f"the answers to {id!r} are {known[id][1].domain}: --candidates is for open text")
-        # Spaces at the end of a line belong to no word.
+        # Spaces at the end of a line are not part of a word.
         if equals and not named_one and not os.path.exists(entry):
             raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
         lines = [line.strip() for line in read_text(path if named_one else entry).splitlines()]
@@ -343,96 +475,75 @@ def read_candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) ->
     return lists
 
 
-def print_finding(id: str, question: str, finding: Finding, everything: bool, first: bool) -> None:
-    result, rows = finding.result, finding.table
+def write_documents(
+    target: Survey,
+    found: list[Document],
+    parquet: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    formulas: bool,
+    everything: bool,
+) -> None:
+    """The documents of some questions, as JSON, CSV or text."""
+    if parquet is not None:
+        writer = require("pyarrow.parquet", "files")
+        table = as_arrow(found)
+        with atomic_write(parquet) as file:
+            writer.write_table(table, file)
+    if as_json:
+        head = {target.kind: target.fingerprint}
+        output.document(head | {"questions": [plain(one) for one in found]})
+    elif as_csv:
+        output.data(csv_text(found, formulas))
+    else:
+        for place, one in enumerate(found):
+            print_document(one, everything, first=place == 0)
+
+
+def print_document(document: Document, everything: bool, first: bool) -> None:
+    """The tables of a document, with its sentences."""
     if not first:
         output.write("\n")
-    output.heading(f"{shown(id)}: {shown(question)}" if question else result.protocol)
-    method = result.method
-    if isinstance(result, Estimate) and result.raw is not None:
+    name = question_name(document)
+    output.heading(f"{shown(name)}: {shown(document.text)}" if document.text else document.protocol)
+    if document.headline:
+        output.prose(document.headline.text)
+        output.write("\n")
+    method = document.method
+    if document.biased:
         method += " (biased; intervals of the unbiased estimate, cut to [0, 1])"
-    if result.headline:
-        output.prose(result.headline)
-        output.write("\n")
-    output.facts([("protocol", result.protocol), ("reports", str(result.n)), ("method", method)])
+    output.facts([("protocol", document.protocol), ("reports", str(document.n)), ("method", method)])
     output.write("\n")
-    size = len(rows)
-    # Numbers are read as a histogram, which has no gaps: of many other answers the most common are shown.
-    whole_range = numbers_first(rows.labels) > 0 and size <= _NUMBERS_SHOWN
-    order = range(size) if everything or whole_range else rows.order(ROWS_SHOWN)
-    common = _digits(rows.stderr)
-    counts, p_values = rows.more.get("count"), rows.more.get("p_value")
-    body = []
-    for i in order:
-        # Rows of different units have errors of different sizes, and each the decimals of its own.
-        digits = decimals(rows.stderr[i]) if rows.units else common
-        own = f" {shown(rows.units[i])}" if rows.units and rows.units[i] else ""
-        body.append(
-            [
-                shown(rows.names[i] if rows.groups else rows.labels[i]),
-                *([] if counts is None else [f"{counts[i]:.1f}"]),
-                *("-" if math.isnan(one) else f"{one:.{digits}f}" for one in (rows.value[i], rows.stderr[i])),
-                f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]{own}",
-                *([] if p_values is None else [_p_text(float(p_values[i]))]),
-            ]
-        )
-    interval = f"{100 * rows.level:g}% interval{'s' if rows.simultaneous else ''}{rows.qualifiers}"
-    value = result.heading + (f", {shown(rows.unit)}" if rows.unit and not rows.units else "")
-    head = ["answer", *([] if counts is None else ["count"]), value, "stderr", interval]
-    output.table([*head, *([] if p_values is None else ["p-value"])], body)
-    if finding.ranges is not None:
-        output.write("\n")
-        output.table(["range", "share", "stderr", interval], _ranges(finding.ranges))
-    for name, further in result.further(rows.level, rows.population).items():
-        output.write("\n")
-        lift = further.more.get("lift")
-        told = _ranges(further)
-        if lift is not None:
-            told = [[*row, f"{one:.3g}" if math.isfinite(one) else "-"] for row, one in zip(told, lift, strict=True)]
-        heads = [name, "share", "stderr", interval, *([] if lift is None else ["lift"])]
-        output.table(heads, told if everything else told[:ROWS_SHOWN])
-    if len(body) < size:
-        output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
-    if finding.decision is not None:
-        output.prose(finding.decision.notes[0])
-    misfit = result.misfit
-    warned = {NOTHING} | ({misfit.message} if misfit is not None else set())
-    for sentence in result.notes:
-        if sentence not in warned:
+    whole = merged(document)
+    # Numbers are shown as a histogram without gaps; of many other answers only the most common are shown.
+    is_range = numbers_first([load_label(row["label"]) for row in whole.rows]) > 0 and len(whole.rows) <= _NUMBERS_SHOWN
+    head, body = cells(document, whole, math.inf if everything or is_range else ROWS_SHOWN)
+    output.table(head, body)
+    for section in document.sections:
+        if section.further and section.picture != "curve":
+            output.write("\n")
+            own, lines = cells(document, section, math.inf if everything else ROWS_SHOWN)
+            output.table([section.id, *own[1:]], lines)
+    if len(body) < len(whole.rows):
+        output.write(f"the {len(body)} largest of {len(whole.rows)} answers: --all shows every one\n")
+    if document.decision is not None:
+        output.prose(document.decision.verdict)
+    for sentence in document.notes:
+        if sentence == SAME_DEVICES:
+            output.note("note", f"{name}: {sentence}")
+        elif sentence not in (NOTHING, document.trust.warning):
             output.prose(sentence)
-    for remark in finding.remarks:
-        output.note("note", f"{id}: {remark}")
-    if finding.winner is not None:
-        output.prose(str(finding.winner))
-    if isinstance(result, TextEstimate) and result.n:
-        output.prose(f"{result.verdict}. Unlisted: {result.unlisted:.4f}, stderr {result.unlisted_stderr:.4f}")
+    if document.winner is not None:
+        output.prose(document.winner.sentence)
+    if document.n and document.facts.get("unlisted") is not None:
+        output.prose(f"{document.remark}{'. ' if document.remark else ''}{unlisted(document)}")
 
 
-def _p_text(p: float) -> str:
-    return "-" if math.isnan(p) else "<1e-15" if p < 1e-15 else f"{p:.2g}"
-
-
-def _ranges(rows: Rows) -> list[list[str]]:
-    body = []
-    for i, label in enumerate(rows.labels):
-        digits = decimals(rows.stderr[i])
-        ends = f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]"
-        own = (rows.value[i], rows.stderr[i])
-        body.append([str(label), *("-" if math.isnan(one) else f"{one:.{digits}f}" for one in own), ends])
-    return body
-
-
-def _digits(errors: Floats) -> int:
-    """Enough decimals for two digits of the smallest error."""
-    smallest = float(errors[errors > 0].min(initial=1.0))
-    return min(12, max(4, 2 - math.floor(math.log10(smallest))))
-
-
-def draw(found: dict[str, Finding], level: float, simultaneous: bool, population: bool, everything: bool) -> Any:
+def draw(found: Mapping[str, Found], level: float, simultaneous: bool, population: bool, everything: bool) -> Any:
     pyplot = require("matplotlib.pyplot", "plot")
     how: dict[str, Any] = {"level": level, "simultaneous": simultaneous, "population": population}
     if everything:
-        how["most"] = max(len(one.table.labels) for one in found.values())
+        how["most"] = max(len(one.document.rows) for one in found.values())
     if len(found) == 1:
         (only,) = found.values()
         return only.result.plot(**how)
@@ -444,37 +555,15 @@ def draw(found: dict[str, Finding], level: float, simultaneous: bool, population
     return axes[0]
 
 
-def write_parquet(path: Path, found: dict[str, Finding]) -> None:
-    pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
-    rows = [row for id, one in found.items() for row in one.rows(id)]
-    columns = {name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
-    columns["label"] = list(map(str, columns["label"]))
-    table = pa.table(
-        columns | {name: pa.array(columns[name], pa.float64()) for name in ("count", "unlisted", "p_value")}
-    )
-    with atomic_write(path) as file:
-        parquet.write_table(table, file)
-
-
-def described(target: Target, found: dict[str, Finding]) -> dict[str, Any]:
-    head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
-    texts = questions(target)
-    listed = []
-    for name, one in found.items():
-        id, _, part = name.partition(".")
-        listed.append(one.description(id, texts[id][0], part) | {"simultaneous": one.table.simultaneous})
-    return head | {"questions": listed}
-
-
 # -- the sums that estimates are made from -------------------------------------------------------------
 
 
 def sums(
     survey: str, inputs: list[str] | None, service: str | None, token: str | None, epochs: str | None
-) -> tuple[Target, SurveyTally | Tally, Repeats]:
-    """What the estimates are about, the tallies, and by how much one device may stand in them several times.
+) -> tuple[Survey, SurveyTally, Repeats]:
+    """What the estimates are about, the tallies, and how often one device may be counted in them.
 
-    Says what the errors allow for, and what they cannot.
+    Prints what the errors allow for, and what they cannot.
     """
     if service is None:
         if epochs is not None:
@@ -482,7 +571,7 @@ def sums(
         if not inputs:
             raise SpecError("there is nothing to estimate from: name files of reports or tallies, or a service --from")
         target = read_target(survey)
-        rule = target.terms.longitudinal if isinstance(target, Survey) and target.terms is not None else None
+        rule = None if target.terms is None else target.terms.longitudinal
         if rule is not None and rule.keeps and not rule.is_evolving and rule.epochs > 1:
             output.note("warning", UNKNOWN_EPOCHS)
         return target, counted(target, survey, inputs), ONCE
@@ -491,8 +580,6 @@ def sums(
     first, last = (None, None) if epochs is None else read_range(epochs)
     with Analyst(service, token) as analyst:
         found = find(analyst, survey)
-        if not isinstance(found, Survey):
-            raise SpecError("a service collects surveys, not single protocols")
         if epochs is not None:
             _note_outside(found, first, last)
         try:
@@ -510,25 +597,14 @@ def sums(
 
 
 def _repeats(analyst: Analyst, survey: Survey, first: int | None, last: int | None) -> Repeats:
-    """How often one device may stand in the sum of several epochs."""
+    """How often one device may be counted in the sum of several epochs."""
     epochs = analyst.status(survey.fingerprint)["epochs"]
     low, high = 0 if first is None else first, LAST_EPOCH if last is None else last
     return Repeats.of(survey.terms, [one["n"] for one in epochs if low <= one["epoch"] <= high])
 
 
 def _note_outside(survey: Survey, first: int | None, last: int | None) -> None:
-    """Say which epochs the survey has, if some that were asked for are outside."""
+    """Print which epochs the survey has, if some requested ones are outside."""
     terms = survey.terms
     if terms is not None and any(end is not None and not terms.first <= end <= terms.last for end in (first, last)):
         output.note("note", f"the epochs of this survey are {terms.first} to {terms.last}: of others there is nothing")
-
-
-def shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
-    """Whether the survey allows an estimate of so few answers to be shown; if not, say so."""
-    terms = target.terms if isinstance(target, Survey) else None
-    if terms is None or few or n >= terms.show_from:
-        return True
-    output.note(
-        "note", f"{id!r} has {many(n, 'answer')}, and the survey shows estimates from {terms.show_from} on (--few)"
-    )
-    return False

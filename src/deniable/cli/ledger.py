@@ -12,7 +12,7 @@ import typer
 from deniable.cli import output
 from deniable.cli.answer import state
 from deniable.cli.load_survey import SHORTEST, choose
-from deniable.cli.options import Json, LedgerFile, new_app
+from deniable.cli.options import Json, LedgerFile, argument, new_app, option
 from deniable.cli.output import examples, shown
 from deniable.collect.client import Client, Ledger, LedgerError, Spending, Submission
 from deniable.collect.client.client import verified
@@ -23,18 +23,17 @@ from deniable.specs import is_fingerprint
 from deniable.surveys import Survey
 from deniable.surveys.promises import promises, sure
 from deniable.surveys.terms import write_time
+from deniable.words import catalogue
 
 app = new_app()
 
 _DIGITS = 12
-"""Of a fingerprint, beside a name that others may have too."""
+"""Digits of a fingerprint that are shown with a name, because surveys may share a name."""
 
 Which = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[SURVEY]",
-        help=f"Its name, or the beginning of its fingerprint, {SHORTEST} digits or more.",
-        show_default="every survey",
+    argument(
+        "[SURVEY]", f"Its name, or the beginning of its fingerprint, {SHORTEST} digits or more.", default="every survey"
     ),
 ]
 
@@ -48,19 +47,22 @@ Which = Annotated[
     )
 )
 def ledger(ctx: typer.Context) -> None:
-    """This device's ledger: what was sent, what waits, the lifetime budget, opting out and withdrawing."""
+    """Show what this device sent and spent; opt out, withdraw.
+
+    The ledger also has what waits to be sent, and what is left of the lifetime budget.
+    """
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
 
 @app.command()
 def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False) -> None:
-    """Show every submission, with every byte of those that wait, what is remembered, and any opting out.
+    """Show every submission, and what is remembered.
 
-    A body is a header of 8 bytes, an id of 16, and the randomized answers. It is erased once the service has taken it;
-    where the service keeps reports, the id stays until the report cannot be deleted there any more. If a survey
-    memoizes or has two stages, the answers themselves are in the ledger until the device leaves: their number is shown,
-    not the answers.
+    Of those that wait, every byte is shown. Opting out is listed, too. A body is a header of 8 bytes, an id of 16, and
+    the randomized answers. It is erased once the service has taken it; where the service keeps reports, the id stays
+    until the report cannot be deleted there any more. If a survey memoizes or has two stages, the answers themselves
+    are in the ledger until the device leaves: their number is shown, not the answers.
     """
     book = _existing(ledger)
     book.forget_ids(time.time())
@@ -95,7 +97,7 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
 
 @app.command()
 def budget(ledger: LedgerFile = None, as_json: Json = False) -> None:
-    """Show what was spent and what may still be spent of each lifetime budget, in words and numbers.
+    """Show what was spent and what is left of each budget.
 
     For each survey: the epsilon of one report, and that of all that the device may ever send for it.
     """
@@ -137,8 +139,8 @@ def _spent_words(book: Ledger, known: Spending) -> list[str]:
     ]
     if len(met) == len(known.surveys) and all(_bounds(survey) for survey in met.values()):
         said[0] += (
-            f" Somebody who found two cases equally likely can be at most {sure(known.spent)} sure of one of them now, "
-            f"and at most {sure(max(known.cap, known.spent))} once all is spent."
+            f" Somebody who found two cases equally likely can be at most {_sure(known.spent)} sure of one of them "
+            f"now, and at most {_sure(max(known.cap, known.spent))} once all is spent."
         )
     for fingerprint, spent in known.surveys:
         if fingerprint in met:
@@ -148,7 +150,7 @@ def _spent_words(book: Ledger, known: Spending) -> list[str]:
 
 
 def _bounds(survey: Survey) -> bool:
-    """Whether the debits bound all that linked reports tell."""
+    """Whether the debits bound all that linked reports reveal."""
     return survey.lifetime_epsilon is not None and survey.lifetime_epsilon <= survey.budget_epsilon
 
 
@@ -177,7 +179,7 @@ def _survey_words(survey: Survey, answered: int, spent: Fraction, group: Spendin
     else:
         said.append(f"All reports together have epsilon {epsilon_text(survey.lifetime_epsilon)} at most.")
     if not rule.keeps and answered > 1:
-        # What independent reports tell, up to a probability that nobody will meet.
+        # What independent reports reveal, except with a negligible probability.
         made = compose(*(question.protocol for question in survey), times=answered)
         said.append(f"Those made so far: {made.words()}")
     return " ".join(said)
@@ -190,10 +192,10 @@ def optout(
     undo: Annotated[bool, typer.Option("--undo", help="Take part again.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Make the ledger, on a device that has none.")] = False,
 ) -> None:
-    """Stop taking part, in one survey or in all: nothing is sent, not even a request.
+    """Stop taking part, in one survey or in all.
 
-    What only that survey needs is deleted: remembered answers, its key, what waits, and its bytes. The ledger keeps
-    which epochs were answered and what that has cost.
+    Nothing more is sent, not even a request. What only that survey needs is deleted: remembered answers, its key, what
+    waits, and its bytes. The ledger keeps which epochs were answered and what that has cost.
 
     A survey that this device has not met is named by all 64 digits of its fingerprint.
     """
@@ -216,19 +218,19 @@ def withdraw(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     delete_at: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "SERVER",
+            "First ask this service to delete the reports that it keeps. It sees the address behind them.",
             "--delete-at",
-            metavar="SERVER",
-            help="First ask this service to delete the reports that it keeps. It sees the address behind them.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Delete remembered answers, keys, ids and what waits on this device, and opt out of everything.
+    """Delete what this device remembers, and opt out of everything.
 
-    The ledger keeps which surveys and epochs were answered and what that has cost: what has been sent cannot be called
-    back, so whoever comes back does not begin with a full budget. A service that keeps sums has no report to delete;
-    one that keeps reports deletes those of open epochs, if it is asked before the ids are gone.
+    Remembered answers, keys, ids and what waits are deleted. The ledger keeps which surveys and epochs were answered
+    and what that has cost: what has been sent cannot be called back, so whoever comes back does not begin with a full
+    budget. A service that keeps sums has no report to delete; one that keeps reports deletes those of open epochs, if
+    it is asked before the ids are gone.
     """
     book = _existing(ledger)
     book.forget_ids(time.time())
@@ -282,6 +284,10 @@ def _delete(book: Ledger, servers: list[str]) -> None:
         )
 
 
+def _sure(spent: Fraction) -> str:
+    return catalogue().text(sure(spent))
+
+
 def _erased(submission: Submission) -> str:
     return "sent, erased" if submission.state == "sent" else "erased"
 
@@ -304,12 +310,12 @@ def _known(book: Ledger, given: str) -> str:
     met = {fingerprint: name or fingerprint[:_DIGITS] for fingerprint, name in book.surveys().items()}
     if not met:
         raise LabelError(f"no survey is called {given!r} here: {str(book.path)!r} knows none yet")
-    # A survey may be called by another one's digits.
+    # A survey's name may look like the digits of another one's fingerprint.
     return given.lower() if given.lower() in met else choose(given, met, "this ledger knows")
 
 
 def _meant(book: Ledger, given: str) -> str:
-    """The fingerprint of a survey that this device has met, or any fingerprint that is given in full."""
+    """The fingerprint of a survey that this device has met, or any complete fingerprint."""
     whole = given.lower()
     if not is_fingerprint(whole):
         return _known(book, given)
@@ -330,5 +336,5 @@ def _opted_out(book: Ledger) -> str:
 
 
 def _name(book: Ledger, fingerprint: str) -> str:
-    """The name of a survey, where the device knows it."""
+    """The name of a survey, if the device knows it."""
     return shown(book.surveys().get(fingerprint) or "(unknown)")

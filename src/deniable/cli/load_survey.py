@@ -1,11 +1,12 @@
-"""The survey or the protocol that a command is about: read from a file, found at a service, checked before publishing.
+"""Loads the survey of a command: from a file or a service, with the checks before publishing.
 
+Protocols    the spec of a protocol is read as a survey of one question, `Survey.of`, which is not published
 Rounds       the surveys of a campaign and their tallies, in any order, or from a service
 By name      a published survey is found by its name, or by the beginning of its fingerprint
 Files only   a survey without terms is not published
 Expired      nobody could answer it, so it is not published
-Replaces     a survey that replaces one must name one that is published; one with less privacy is published only if that
-             is meant
+Replaces     the survey that is replaced must be published; a replacement with less privacy is published only if that
+             is explicitly allowed
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deniable._files import parse_json
+from deniable.cli import output
 from deniable.cli.options import STDIN, named, read_text
-from deniable.cli.output import shown
+from deniable.cli.output import many, shown
 from deniable.errors import DeniableError, LabelError, MismatchError, SpecError
 from deniable.exact import epsilon_text, level_text
 from deniable.protocols import Protocol
@@ -38,17 +40,14 @@ SHORTEST = 6
 _MOST_LISTED = 10
 _BEGINNING = re.compile(rf"[0-9a-f]{{{SHORTEST},64}}")
 
-Target = Survey | Protocol
-"""What a command works on: a survey, or a protocol alone."""
 
-
-def read_target(source: str) -> Target:
-    """The survey or the protocol in a file."""
+def read_target(source: str) -> Survey:
+    """The survey in a file, or the one question of a protocol's spec."""
     content, where = parse_json(read_text(source), named(source)), named(source)
     kind = content.get("kind") if isinstance(content, dict) else None
     try:
         if kind == "protocol":
-            return load_protocol(content)
+            return Survey.of(load_protocol(content))
         if kind is None and isinstance(content, dict) and "questions" in content:
             raise SpecError("this is a draft: make it a survey with deniable survey new")
         return Survey.from_spec(content)
@@ -56,10 +55,18 @@ def read_target(source: str) -> Target:
         raise type(wrong)(f"{where}: {wrong}") from None
 
 
+def read_survey(source: str) -> Survey:
+    """The survey in a file. Raises `SpecError` for the spec of a protocol."""
+    found = read_target(source)
+    if found.kind == "protocol":
+        raise SpecError(f"{named(source)} is the spec of a protocol, not a survey")
+    return found
+
+
 def read_rounds(sources: Sequence[str]) -> tuple[list[Survey], list[SurveyTally]]:
     """The rounds of a campaign, the first round first, and the tallies that belong to them, from files in any order.
 
-    Raises `SpecError` for a file that is neither, and for a tally of none of the surveys.
+    Raises `SpecError` for a file that is neither, and for a tally that belongs to none of the surveys.
     """
     surveys: dict[str, Survey] = {}
     tallies: dict[str, SurveyTally] = {}
@@ -101,7 +108,7 @@ def service_rounds(analyst: Analyst, survey: Survey) -> tuple[list[Survey], list
     return rounds, [analyst.tally(one) for one in rounds]
 
 
-def read_first(source: str, others: list[str], command: str) -> Target:
+def read_first(source: str, others: list[str], command: str) -> Survey:
     """The survey in the first argument. If one of the others holds a survey instead, the error says so."""
     try:
         return read_target(source)
@@ -124,24 +131,21 @@ def _is_target(source: str) -> bool:
     return True
 
 
-def questions(target: Target) -> dict[str, tuple[str, Protocol]]:
+def questions(target: Survey) -> dict[str, tuple[str, Protocol]]:
     """Text and protocol of each question, by its column in a file of reports."""
-    if isinstance(target, Survey):
-        return {question.id: (question.text, question.protocol) for question in target}
-    return {"report": ("", target)}
+    return {question.id: (question.text, question.protocol) for question in target}
 
 
-def epsilon_words(target: Target) -> str:
-    """The epsilon that was asked for, and the one that is computed from the law; delta, where there is one."""
-    delta = target.delta if isinstance(target, Survey) else target.guarantee.delta
+def epsilon_words(target: Survey) -> str:
+    """The requested epsilon, and the one that is computed from the law; delta, if there is one."""
     return f"{epsilon_text(target.epsilon)} ({level_text(target.ratio)} realized)" + (
-        f", with delta {delta}" if delta else ""
+        f", with delta {target.delta}" if target.delta else ""
     )
 
 
-def between_words(target: Target) -> str:
-    """Between which inputs the epsilon holds; nothing where these are any two answers."""
-    protocol = target.questions[0].protocol if isinstance(target, Survey) else target
+def between_words(target: Survey) -> str:
+    """The inputs between which epsilon holds; empty if these are any two answers."""
+    protocol = target.questions[0].protocol
     return "" if protocol.guarantee.relation == "any" else f", between {protocol.guarantee.over}"
 
 
@@ -156,17 +160,17 @@ def meant(given: str, fingerprint: str, name: str) -> bool:
 
 
 def chosen_in(store: Store, given: str | None) -> Survey:
-    """The survey of this name or fingerprint in a store; without one, the only survey."""
+    """The survey with this name or fingerprint in a store; without an argument, the only survey."""
     published = {one.fingerprint: parse_json(one.canonical, "the stored survey") for one in store.surveys()}
     names = {fingerprint: str(content["name"]) for fingerprint, content in published.items()}
     return Survey.from_spec(published[choose(given, names, "choose with --survey one of")])
 
 
 def choose(given: str | None, published: Mapping[str, str], how: str) -> str:
-    """The fingerprint of the survey that is meant; without `given`, of the only one.
+    """The fingerprint of the matching survey; without `given`, of the only one.
 
-    `published` has the names by fingerprint, and `how` stands before the list of them in an error. Raises `SpecError`
-    if there is none at all, and `LabelError` if none or several are meant.
+    `published` has the names by fingerprint, and `how` precedes the list of them in an error. Raises `SpecError` if
+    nothing is published, and `LabelError` if no survey or several surveys match.
     """
     if not published:
         raise SpecError("no survey is published there")
@@ -188,12 +192,15 @@ def choose(given: str | None, published: Mapping[str, str], how: str) -> str:
     raise LabelError(f"{problem}: {how} {listed}{more}")
 
 
-def find(analyst: Analyst, given: str) -> Target:
+def find(analyst: Analyst, given: str) -> Survey:
     """The survey in a file, or the one that the service has under this name or fingerprint."""
     if is_fingerprint(given.lower()):
         return analyst.survey(given.lower())
     if given == STDIN or os.path.exists(given):
-        return read_target(given)
+        found = read_target(given)
+        if found.kind == "protocol":
+            raise SpecError("a service collects surveys, not single protocols")
+        return found
     listed = {one.fingerprint: one.name for one in analyst.surveys()}
     found = analyst.survey(choose(given, listed, "there is no such file either; give a file or one of"))
     if not meant(given, found.fingerprint, found.name):
@@ -202,7 +209,7 @@ def find(analyst: Analyst, given: str) -> Target:
 
 
 def find_round(analyst: Analyst, source: str) -> Survey:
-    """The round that is meant: a name stands for the last round of that name."""
+    """The matching round: a name means the last round of that name."""
     try:
         found = find(analyst, source)
     except DeniableError:
@@ -211,14 +218,12 @@ def find_round(analyst: Analyst, source: str) -> Survey:
         if len(same) < 2 or len(last) != 1:
             raise
         found = analyst.survey(last[0].fingerprint)
-    if not isinstance(found, Survey):
-        raise SpecError("a service collects surveys, not single protocols")
     round_of(found)
     return found
 
 
 def refuse_uncollected(survey: Survey, source: str) -> None:
-    """Refuse a survey for files only."""
+    """Refuse a survey that is for files only."""
     if survey.terms is None:
         raise SpecError(f"{named(source)} is for files only: a collection needs terms (owner, purpose and an end)")
 
@@ -234,7 +239,7 @@ def losses(survey: Survey, source: str, published: Collection[str], read: Callab
     """What a respondent loses compared with the survey that this one replaces, in words; empty if nothing gets weaker.
 
     `published` has the fingerprints at the service, and `read` returns the survey of one. Raises `SpecError` if the
-    survey that is replaced is not published.
+    replaced survey is not published.
     """
     before = survey.terms.replaces if survey.terms is not None else None
     if before is None or survey.fingerprint in published:
@@ -256,3 +261,14 @@ def read_moment(text: str) -> int:
         return read_time(f"{text}T00:00:00Z" if "T" not in text else text)
     except SpecError:
         raise SpecError(f"a date is written 2026-10-01, or 2026-10-01T12:00:00Z, in UTC, not {text!r}") from None
+
+
+def shown_enough(target: Survey, id: str, n: int, few: bool) -> bool:
+    """Whether the survey allows showing an estimate from n answers; if not, print the reason."""
+    terms = target.terms
+    if terms is None or few or n >= terms.min_reports:
+        return True
+    output.note(
+        "note", f"{id!r} has {many(n, 'answer')}, and the survey shows estimates from {terms.min_reports} on (--few)"
+    )
+    return False

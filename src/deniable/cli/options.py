@@ -1,15 +1,17 @@
-"""What several commands take: arguments, options, and the text of files.
+"""What several commands share: arguments, options, and reading text from files.
 
-Text       a whole file or standard input ("-"), UTF-8, at most 256 MiB, with one clear sentence for what may be wrong
+Text       a whole file or standard input ("-"), UTF-8, at most 256 MiB, with one clear sentence per possible error
 Format     JSON if the text begins with { or [, else CSV
 """
 
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,21 +19,59 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import output
-from deniable.errors import SpecError
+from deniable.errors import DeniableError, SpecError
 from deniable.randomness import Bits, Secure, Simulation
 
 
 def new_app() -> typer.Typer:
-    """What the module of a command calls `app`: one command, or a callback and the commands of a group."""
+    """The `app` of a command's module: one command, or a callback and the commands of a group."""
     return typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
+
+
+def with_options(
+    run: Callable[..., None],
+    own: Callable[..., Any],
+    before: dict[str, Any] | None = None,
+    after: dict[str, tuple[Any, Any]] | None = None,
+) -> Callable[..., None]:
+    """A command that calls `run` with the parameters of `own`, arguments before them and options after them.
+
+    Args:
+        run: Called with all of them by name.
+        own: The function that declares parameters of its own.
+        before: Types of the arguments before these.
+        after: Type and default of each option after these.
+    """
+
+    def command(**given: Any) -> None:
+        run(**given)
+
+    signature = inspect.signature(own, eval_str=True)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first = [inspect.Parameter(name, kind, annotation=type_) for name, type_ in (before or {}).items()]
+    last = [
+        inspect.Parameter(name, kind, annotation=type_, default=default)
+        for name, (type_, default) in (after or {}).items()
+    ]
+    parameters = [*first, *signature.parameters.values(), *last]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def option(metavar: str, words: str, *names: str, default: str | bool = False, **more: Any) -> Any:
+    """An option that takes a value. The help shows the `default`; True means that of the function."""
+    return typer.Option(*names, metavar=metavar, help=words, show_default=default, **more)
+
+
+def argument(metavar: str, words: str, default: str | bool = False, **more: Any) -> Any:
+    """The same for an argument."""
+    return typer.Argument(metavar=metavar, help=words, show_default=default, **more)
 
 
 Source = Annotated[
     str,
-    typer.Argument(
-        metavar="CHANNEL",
-        help="A file (JSON or CSV), '-' for standard input, or a closed form such as coin or warner:epsilon=1.",
-        show_default=False,
+    argument(
+        "CHANNEL", "A file (JSON or CSV), '-' for standard input, or a closed form such as coin or warner:epsilon=1."
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show every row and column of a large matrix.")]
@@ -44,57 +84,37 @@ Formulas = Annotated[
         help="In CSV, put no ' before text that a spreadsheet would run: that begins with =, +, - or @.",
     ),
 ]
-Plot = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE", help="Draw a picture (.png, .svg, .pdf).", show_default=False),
-]
+Plot = Annotated[Path | None, option("FILE", "Draw a picture (.png, .svg, .pdf).", "--plot")]
 Record = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "FILE|JSON",
+        'The parts of a record, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}.',
         "--record",
-        metavar="FILE|JSON",
-        help='The parts of a record, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}.',
-        show_default=False,
     ),
 ]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", metavar="N", help="Repeatable bits, for simulations only: they protect nobody.", show_default=False
-    ),
-]
-About = Annotated[
-    str,
-    typer.Argument(
-        metavar="SURVEY", help="A survey file (or the spec of a single protocol), in JSON.", show_default=False
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Where the result goes.", show_default="standard output"),
-]
+Seed = Annotated[int | None, option("N", "Repeatable bits, for simulations only: they protect nobody.", "--seed")]
+About = Annotated[str, argument("SURVEY", "A survey file (or the spec of a single protocol), in JSON.")]
+Output = Annotated[Path | None, option("FILE", "Where the result goes.", "-o", "--output", default="standard output")]
 LedgerFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "FILE",
+        "This device's ledger, one for all surveys.",
         "--ledger",
-        metavar="FILE",
+        default="in the user's data directory",
         envvar="DENIABLE_LEDGER",
-        help="This device's ledger, one for all surveys.",
-        show_default="in the user's data directory",
     ),
 ]
 Master = Annotated[
     str | None,
-    typer.Option(
-        metavar="URL",
-        help="Of the Spark cluster: local[*], spark://host:7077, yarn, or sc://host:15002 for Spark Connect.",
-        show_default="what the environment says",
+    option(
+        "URL",
+        "Of the Spark cluster: local[*], spark://host:7077, yarn, or sc://host:15002 for Spark Connect.",
+        default="what the environment says",
     ),
 ]
-Wheel = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The wheel of deniable, for executors that lack it.", show_default=False),
-]
+Wheel = Annotated[Path | None, option("FILE", "The wheel of deniable, for executors that lack it.")]
 
 
 class Engine(StrEnum):
@@ -140,7 +160,7 @@ def one_format(as_json: bool, as_csv: bool) -> None:
 
 
 def bits_from(seed: int | None) -> Bits:
-    """Secure bits, or a simulation's with a warning."""
+    """Secure bits, or those of a simulation with a warning."""
     if seed is None:
         return Secure()
     output.note("warning", "--seed makes a simulation: whoever knows the seed can undo the noise")
@@ -177,8 +197,17 @@ def read_text(source: str) -> str:
 
 
 def named(source: str) -> str:
-    """What messages call a source."""
+    """The name of a source in messages."""
     return "standard input" if source == STDIN else repr(source)
+
+
+@contextmanager
+def errors_in(where: str) -> Iterator[None]:
+    """Begin the message of every error with where it was found."""
+    try:
+        yield
+    except DeniableError as wrong:
+        raise type(wrong)(f"{where}: {wrong}") from None
 
 
 def only_one_stdin(*sources: str | None) -> None:
@@ -188,13 +217,13 @@ def only_one_stdin(*sources: str | None) -> None:
 
 
 def refuse_keyboard(instead: str) -> None:
-    """Standard input that is a keyboard is not waited for; `instead` says what to do."""
+    """Refuse to wait for standard input from a keyboard; `instead` says what to do."""
     if sys.stdin.isatty():
         raise SpecError(f"there is nothing to read: {instead}")
 
 
 def is_json(content: str) -> bool:
-    """Whether a text is to be read as JSON, by how it begins."""
+    """Whether to read a text as JSON, by its beginning."""
     return content.lstrip()[:1] in ("{", "[")
 
 
@@ -206,11 +235,11 @@ VARIABLES = (
     "DENIABLE_STORE_PASSWORD_FILE",
     "DENIABLE_TOKEN",
 )
-"""What commands read from the environment, beside the settings of `deniable serve`."""
+"""Environment variables that commands read, besides the settings of `deniable serve`."""
 
 
 def refuse_unknown_variables(settings: Iterable[str]) -> None:
-    """Refuse variables that are meant for deniable and that it does not read: a service would run without them."""
+    """Refuse variables for deniable that it does not read: a service would run without these settings."""
     known = {*VARIABLES, *settings}
     for name in sorted(os.environ):
         if name.startswith("DENIABLE_") and name not in known:

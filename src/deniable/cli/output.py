@@ -1,8 +1,8 @@
-"""What the command prints: tables on a terminal, plain aligned text in a pipe, JSON or CSV on request.
+"""Output of the commands: tables on a terminal, plain aligned text in a pipe, JSON or CSV on request.
 
 Terminal   rich's tables and colours
 Pipe       no colour codes, no boxes, nothing wrapped or shortened
-JSON       one document; exact numbers are strings "a/b" beside floats, NaN and infinities are null
+JSON       one document; exact numbers are strings "a/b" next to floats, NaN and infinities are null
 Progress   on a terminal only, and never on standard output
 Text       control and bidirectional characters are written as escapes, so that nobody's text drives the terminal
 """
@@ -36,12 +36,12 @@ from deniable._files import atomic_write
 from deniable._plain import csv_cell, escaped
 from deniable.errors import SpecError
 
-PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
+PIPE_CLOSED = 141  # the exit code that a shell reports for a command ended by a closed pipe
 WIDEST_PROSE = 88
 
 _FOREIGN = re.compile(r"[^\n -~]+")
 
-# Exact laws have integers of some thousand digits; Python's limit is for servers that read strangers' numbers.
+# Exact laws have integers of some thousand digits; Python's limit is for servers that read untrusted numbers.
 _LONGEST_INTEGER = 200_000
 
 
@@ -51,12 +51,12 @@ def on_terminal() -> bool:
 
 
 def write(content: str) -> None:
-    """Text for people, to standard output; when its reader has gone, the command ends quietly."""
+    """Text for people, to standard output; if its reader has gone, the command ends quietly."""
     _put(escaped(content, keep="\n"))
 
 
 def data(content: str) -> None:
-    """The same for data: as they are in a pipe, for people on a terminal."""
+    """The same for data: unchanged in a pipe, made readable on a terminal."""
     _put(escaped(content, keep="\n\t") if on_terminal() else content)
 
 
@@ -81,13 +81,13 @@ def note(kind: str, message: str) -> None:
 
 def shown(label: Any) -> str:
     """A label for a table."""
-    from deniable.labels import text  # loads numpy, for which `deniable --help` need not wait
+    from deniable.labels import text  # loads numpy, which `deniable --help` should not wait for
 
     return escaped(text(label))
 
 
 def number(value: float, digits: int = 10) -> str:
-    """A number for people, with so many digits."""
+    """A number for people, with this many digits."""
     return "infinite" if math.isinf(value) else f"{value:.{digits}g}"
 
 
@@ -107,18 +107,18 @@ def document(content: Any) -> None:
 
 
 def _visible(found: re.Match[str]) -> str:
-    """Characters of a JSON document, as escapes of JSON where they are invisible."""
+    """Characters of a JSON document, escaped if they are invisible."""
     return "".join(c if c == escaped(c) else json.dumps(c)[1:-1] for c in found[0])
 
 
 def save_json(path: Path, content: Any, indent: int | None = None) -> None:
-    """Write one JSON document to a file, which is whole or not there."""
+    """Write one JSON document to a file, which appears whole or not at all."""
     with atomic_write(path) as file:
         file.write((json.dumps(content, indent=indent, ensure_ascii=False) + "\n").encode())
 
 
 def csv_table(rows: Sequence[Sequence[Any]], formulas: bool = False) -> None:
-    """Print rows as CSV; text that a spreadsheet would run gets a ' in front, unless `formulas` are left."""
+    """Print rows as CSV; text that a spreadsheet would run gets a ' in front, unless `formulas` is set."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([csv_cell(cell, formulas) for cell in row] for row in rows)
     data(out.getvalue())
@@ -136,7 +136,7 @@ def heading(content: str) -> None:
 
 
 def styled(content: str, style: str) -> None:
-    """One line, in colour where there is colour."""
+    """One line, in colour if the output has colours."""
     if not on_terminal():
         write(content + "\n")
         return
@@ -177,7 +177,7 @@ def _rich_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
 
     drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False, show_edge=False)
     for i, name in enumerate(head):
-        # Folding keeps every digit where cutting would lose some.
+        # Folding keeps every digit; cutting would lose some.
         drawn.add_column(Text(escaped(name)), justify="left" if i < left else "right", overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(escaped(cell)) for cell in row))
@@ -190,7 +190,7 @@ def examples(*lines: str) -> str:
 
 
 def files(**written: Path | None) -> None:
-    """The files that a command has written, each below the word for what was done: `files(saved=path, drawn=None)`."""
+    """Print the files that a command has written, each with what was done: `files(saved=path, drawn=None)`."""
     for word, path in written.items():
         if path is not None:
             write(f"\n{word}: {path}\n")
@@ -201,7 +201,7 @@ def save_figure(path: Path, draw: Callable[[], Any]) -> None:
     matplotlib = require("matplotlib", "plot")
     matplotlib.use("Agg")
     pyplot = require("matplotlib.pyplot", "plot")
-    # Labels are anybody's text: no formulas between dollar signs, no warning about a missing glyph.
+    # Labels may contain any text: no formulas between dollar signs, no warning about a missing glyph.
     with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure = draw().figure
@@ -220,7 +220,7 @@ def width() -> int:
 
 
 def fitting_columns(widest_label: int, widths: Sequence[int]) -> int:
-    """How many columns of a matrix fit beside its labels on the terminal; in a pipe all of them."""
+    """How many columns of a matrix fit next to its labels on the terminal; in a pipe all of them."""
     if not on_terminal():
         return len(widths)
     room = width() - widest_label
@@ -245,7 +245,7 @@ def ratio_text(ratio: Fraction | float) -> str:
 
 
 def ratio_words(ratio: Fraction | float) -> str:
-    """For people: short fractions as they are, long ones as a decimal."""
+    """For people: short fractions unchanged, long ones as a decimal."""
     if isinstance(ratio, float):
         return "infinite"
     if len(str(ratio)) <= 12:
@@ -255,7 +255,7 @@ def ratio_words(ratio: Fraction | float) -> str:
 
 @contextmanager
 def long_integers() -> Iterator[None]:
-    """Let integers of an exact law be written and read in full."""
+    """Allow the integers of an exact law to be written and read in full."""
     before = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(_LONGEST_INTEGER)
     try:
@@ -270,17 +270,17 @@ def long_integers() -> Iterator[None]:
 TERMINATED = 143
 
 Rows = Callable[[int, float | None], None]
-"""Called with the rows that are done, and the share of the whole where that is known."""
+"""Called with the number of finished rows, and the finished share if it is known."""
 
 Steps = Callable[[str, float | None], None]
-"""Called with what a solver does, and the share of the whole where that is known."""
+"""Called with the current step of a solver, and the finished share if it is known."""
 
 
 @contextmanager
 def progress(what: str, unit: str = "rows") -> Iterator[Rows | None]:
     """Show finished rows, their speed and the time that is left, on a terminal only.
 
-    Yields the function to call, or None where nobody watches. SIGTERM ends the block like Ctrl-C.
+    Yields the function to call, or None if nobody watches. SIGTERM ends the block like Ctrl-C.
     """
     with _terminable(), _shown(what, unit) as advance:
         yield advance
@@ -321,7 +321,7 @@ def _shown(what: str, unit: str) -> Iterator[Rows | None]:
 
         def advance(rows: int, share: float | None) -> None:
             nonlocal first
-            # What an earlier run had done says nothing about the speed of this one.
+            # The rows of an earlier run say nothing about the speed of this one.
             first = rows if first is None else first
             rate = (rows - first) / max(1e-3, time.monotonic() - start) or rows / max(1e-3, time.monotonic() - start)
             known = None if share is None else 1.0
@@ -344,7 +344,7 @@ def _large(value: float) -> str:
 
 @contextmanager
 def solving() -> Iterator[Steps | None]:
-    """Show what a solver does. Yields the function to call, or None where nobody watches."""
+    """Show the steps of a solver. Yields the function to call, or None if nobody watches."""
     if not sys.stderr.isatty():
         yield None
         return

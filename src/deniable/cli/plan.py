@@ -10,35 +10,17 @@ import typer
 from deniable import planning
 from deniable._extras import require
 from deniable._files import parse_json
+from deniable.answers import from_options, read_answers, reading, readings
 from deniable.cli import output
-from deniable.cli.options import Json, Plot, Record, is_json, named, new_app, read_text
+from deniable.cli.options import Json, Plot, Record, is_json, named, new_app, option, read_text
 from deniable.cli.output import examples, save_figure
-from deniable.domains import (
-    PLACES_ARE_READ_AS,
-    RECORDS_ARE_READ_AS,
-    Domain,
-    Grid,
-    Interval,
-    KeyNumbers,
-    Records,
-    Sets,
-    Strings,
-    as_domain,
-    read_discovered,
-    read_record,
-)
+from deniable.domains import Records
 from deniable.errors import SpecError
 from deniable.planning import COLUMNS, Plan
 from deniable.protocols import Queries
 from deniable.results.base import quantile
 
 app = new_app()
-
-READS = {
-    "number": ("mean", "distribution", "ranges"),
-    "record": RECORDS_ARE_READ_AS,
-    "places": PLACES_ARE_READ_AS,
-}
 
 
 @app.command(
@@ -63,117 +45,105 @@ READS = {
         "deniable plan --discover 16 --epsilon 4 --people 100000    words that nobody listed, of up to 16 bytes",
         """deniable plan --record parts.json --queries '{"old": {"times": ["age"]}}' --epsilon 1 --people 20000""",
         "deniable plan --discover 64bits --epsilon 4 --people 1000000 --memory 16    identifiers, a tally of 16 MB",
+        """deniable plan --answers '{"low": 0, "high": 99, "read": "ranges"}' --epsilon 1 --people 20000""",
         "deniable plan --places 16x12 --epsilon 1 --people 20000              places on a grid",
     )
 )
 def plan(
-    categories: Annotated[
+    answers: Annotated[
         str | None,
-        typer.Option(metavar="N|A,B,...", help="How many possible answers, or the answers.", show_default=False),
+        option(
+            "FILE|JSON",
+            'What can be answered, as in a draft: ["yes", "no"], {"low": 0, "high": 9}, ... The options below are '
+            "short forms.",
+        ),
     ] = None,
+    categories: Annotated[str | None, option("N|A,B,...", "How many possible answers, or the answers.")] = None,
     text: Annotated[bool, typer.Option("--text", help="Any text may be an answer.")] = False,
     discover: Annotated[
         str | None,
-        typer.Option(
-            metavar="BYTES|BITS",
-            help="Find common texts that nobody listed, of up to so many bytes (16), or identifiers (64bits).",
-            show_default=False,
+        option(
+            "BYTES|BITS", "Find common texts that nobody listed, of up to so many bytes (16), or identifiers (64bits)."
         ),
     ] = None,
-    number: Annotated[
-        str | None,
-        typer.Option(metavar="LOW..HIGH", help="The mean of a number between these.", show_default=False),
-    ] = None,
+    number: Annotated[str | None, option("LOW..HIGH", "The mean of a number between these.")] = None,
     read: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHAT",
-            help="What to estimate of the number: mean, distribution or ranges; of a record pairs or triples of "
+        option(
+            "WHAT",
+            "What to estimate of the number: mean, distribution or ranges; of a record pairs or triples of "
             "its parts, or strata, the last part by the others; of two numbers, or of places with a promise between "
             "any two of them, rectangles.",
-            show_default="mean",
+            default="mean",
         ),
     ] = None,
     shape: Annotated[
         str | None,
-        typer.Option(
-            metavar="SHAPE",
-            help="What is known of the numbers: smooth, or rough where many people give the same few, or unknown.",
-            show_default="unknown",
+        option(
+            "SHAPE",
+            "What is known of the numbers: smooth, or rough where many people give the same few, or unknown.",
+            default="unknown",
         ),
     ] = None,
     record: Record = None,
     queries: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|JSON",
-            help='With --record: the error of each of these figures, as in a draft: {"old": {"times": ["age"]}}.',
-            show_default=False,
+        option(
+            "FILE|JSON",
+            'With --record: the error of each of these figures, as in a draft: {"old": {"times": ["age"]}}.',
         ),
     ] = None,
     places: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMNSxROWS",
-            help="Cells of a grid of places; epsilon is that of one cell side, unless --read rectangles.",
-            show_default=False,
+        option(
+            "COLUMNSxROWS", "Cells of a grid of places; epsilon is that of one cell side, unless --read rectangles."
         ),
     ] = None,
     at_most: Annotated[
         int | None,
-        typer.Option(
-            metavar="M",
-            help="Several of --categories may be an answer; so many of them are reported at most. With --number, each "
+        option(
+            "M",
+            "Several of --categories may be an answer; so many of them are reported at most. With --number, each "
             "has a number.",
-            show_default=False,
         ),
     ] = None,
-    unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
-    epsilon: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="The epsilon of one answer.", show_default=False)
-    ] = None,
+    unit: Annotated[str, option("UNIT", "The unit of the number.")] = "",
+    epsilon: Annotated[str | None, option("EPSILON", "The epsilon of one answer.")] = None,
     forever: Annotated[
         str | None,
-        typer.Option(
-            metavar="EPSILON",
-            help="For protocols in two stages: the epsilon of what a device keeps; --epsilon is that of one report.",
-            show_default=False,
+        option(
+            "EPSILON",
+            "For protocols in two stages: the epsilon of what a device keeps; --epsilon is that of one report.",
         ),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="With --forever: compare only what cannot be recognized as one device's reports in so many epochs. "
+        option(
+            "N",
+            "With --forever: compare only what cannot be recognized as one device's reports in so many epochs. "
             "With --changes: how many epochs --epsilon is for.",
-            show_default=False,
         ),
     ] = None,
     changes: Annotated[
         int | None,
-        typer.Option(
-            metavar="K",
-            help="With --epochs: answers change K times at most, and --epsilon is that of all reports of a device.",
-            show_default=False,
-        ),
+        option("K", "With --epochs: answers change K times at most, and --epsilon is that of all reports of a device."),
     ] = None,
-    people: Annotated[int | None, typer.Option(metavar="N", help="How many will answer.", show_default=False)] = None,
+    people: Annotated[int | None, option("N", "How many will answer.")] = None,
     within: Annotated[
         str | None,
-        typer.Option(
-            metavar="W",
-            help="How far the interval of a share may reach to either side, 0.01 is +- 1 percentage point; of a mean, "
+        option(
+            "W",
+            "How far the interval of a share may reach to either side, 0.01 is +- 1 percentage point; of a mean, "
             "in its unit.",
-            show_default=False,
         ),
     ] = None,
     objective: Annotated[
         str | None,
-        typer.Option(
-            metavar="FIGURE",
-            help="What to compare protocols by, and what --within is about: zero (an answer that nobody gave), worst "
+        option(
+            "FIGURE",
+            "What to compare protocols by, and what --within is about: zero (an answer that nobody gave), worst "
             "(the share where the error is largest), a share such as 0.1, or total (an answer on average).",
-            show_default="worst with --within, else zero",
+            default="worst with --within, else zero",
         ),
     ] = None,
     respondents: Annotated[
@@ -182,27 +152,19 @@ def plan(
             "--respondents", help="Plan for shares among those who answer, not in the population they are drawn from."
         ),
     ] = False,
-    level: Annotated[float, typer.Option(metavar="P", help="Confidence of the intervals.")] = 0.95,
+    level: Annotated[float, option("P", "Confidence of the intervals.", default=True)] = 0.95,
     shuffled: Annotated[
         str | None,
-        typer.Option(
-            metavar="DELTA",
-            help="Also say which epsilon each person may use if a shuffler stands between, for --epsilon as the "
+        option(
+            "DELTA",
+            "Also say which epsilon each person may use if a shuffler stands between, for --epsilon as the "
             "central one up to this probability.",
-            show_default=False,
         ),
     ] = None,
-    memory: Annotated[
-        float | None,
-        typer.Option(metavar="MB", help="How large a tally may be, in millions of bytes.", show_default=False),
-    ] = None,
+    memory: Annotated[float | None, option("MB", "How large a tally may be, in millions of bytes.")] = None,
     save: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the chosen protocol's spec; privatize, tally and estimate take it for a survey.",
-            show_default=False,
-        ),
+        option("FILE", "Write the chosen protocol's spec; privatize, tally and estimate take it for a survey."),
     ] = None,
     plot: Plot = None,
     as_json: Json = False,
@@ -225,15 +187,19 @@ def plan(
     For --discover a visible share is found nine times out of ten, whatever the identifier or the word is; texts
     that are spelled like no word take a larger share.
     """
-    if at_most is None:
-        domain = _domain(categories, text, number, unit, record, discover, places)
-    elif categories is None:
-        raise SpecError("--at-most goes with --categories, of which several may be an answer")
-    else:
-        listed = _domain(categories, text, None, "", record, discover, places)
-        domain = (
-            Sets(listed, at_most) if number is None else KeyNumbers(listed, Interval.between(number, unit), at_most)
-        )
+    given = from_options(
+        categories=categories,
+        text=text,
+        number=number,
+        unit=unit,
+        record=None if record is None else parse_json(*_given(record, "--record")),
+        discover=discover,
+        places=places,
+        at_most=at_most,
+        answers=None if answers is None else parse_json(*_given(answers, "--answers")),
+        spell=lambda name: f"--{name.replace('_', '-')}",
+    )
+    domain = read_answers(given)
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     if forever is not None and epsilon is None:
@@ -245,8 +211,7 @@ def plan(
         )
     if changes is not None and (epochs is None or forever is not None):
         raise SpecError("--changes goes with --epochs, and not with --forever: --epsilon is that of all reports")
-    kind = "number" if number and at_most is None else "record" if record else "places" if places else ""
-    if read is not None and read not in READS.get(kind, ()):
+    if read is not None and (categories is not None or read not in readings(given)):
         raise SpecError(
             "--read is mean, distribution or ranges with --number, pairs, triples, strata or rectangles with --record, "
             "and rectangles with --places"
@@ -260,7 +225,8 @@ def plan(
             output.save_json(save, asked.spec(), indent=2)
             output.files(saved=save)
         return
-    wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
+    wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever}
+    wanted |= {"read": read or reading(given)}
     wanted |= {"objective": objective, "shape": shape, "epochs": epochs, "changes": changes}
     wanted |= {"memory": None if memory is None else _bytes(memory)}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
@@ -284,45 +250,13 @@ def _bytes(memory: float) -> int:
     return round(memory * 1e6)
 
 
-def _domain(
-    categories: str | None,
-    text: bool,
-    number: str | None,
-    unit: str,
-    record: str | None,
-    discover: str | None,
-    places: str | None,
-) -> Domain:
-    if sum([text, *(given is not None for given in (categories, number, record, discover, places))]) != 1:
-        raise SpecError(
-            "give one of --categories (a number, or the answers with commas between them), --text, "
-            "--number LOW..HIGH, --record FILE, --discover BYTES and --places COLUMNSxROWS"
-        )
-    if discover is not None:
-        if unit:
-            raise SpecError("--unit goes with --number")
-        return read_discovered(discover)
-    if places is not None:
-        return Grid.parse(places)
-    if record is not None:
-        return read_record(parse_json(*_given(record, "--record")))
-    if number is not None:
-        return Interval.between(number, unit)
-    if unit:
-        raise SpecError("--unit goes with --number")
-    if categories is None:
-        return Strings()
-    listed: Any = int(categories) if categories.strip().isdecimal() else categories.split(",")
-    return as_domain(listed)
-
-
 def _given(what: str, option: str) -> tuple[str, str]:
-    """Text that is JSON or in a file, and what to call it."""
+    """JSON text, inline or from a file, and its name in messages."""
     return (what, option) if is_json(what) else (read_text(what), named(what))
 
 
 def _figures(asked: Queries, n: int, level: float, population: bool, as_json: bool) -> None:
-    from deniable.surveys.results import outweighs  # surveys take a while to load, and other plans need none
+    from deniable.surveys.results import outweighs  # surveys take a while to load, and other plans do not need them
 
     people, reach = asked.people(n), quantile(level)
     each = list(zip(people, asked.errors(n, population).items(), strict=True))
@@ -330,7 +264,7 @@ def _figures(asked: Queries, n: int, level: float, population: bool, as_json: bo
         found = [
             {"query": name, "people": own, "stderr": error, "within": reach * error} for own, (name, error) in each
         ]
-        head = {"epsilon": str(asked.epsilon), "people": n, "level": level, "leverage": asked.leverage}
+        head = {"epsilon": str(asked.epsilon), "people": n, "level": level, "leverage": asked.worth().leverage}
         output.document(head | {"queries": found})
         return
     output.heading(f"{len(each)} queries, epsilon {asked.epsilon}, {n:,} people, each asked for one")
@@ -339,7 +273,7 @@ def _figures(asked: Queries, n: int, level: float, population: bool, as_json: bo
     output.prose(
         "Numbers are on a scale from -1, their low end, to 1, and an answer of a list is 1 or 0. Errors are those of "
         f"the worst case, {'with the error of asking so many people' if population else 'about those who answer'}. "
-        f"{outweighs(asked.leverage)}"
+        f"{outweighs(asked.worth().leverage)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`deniable privatize`: a file of answers becomes a file of reports."""
+"""`deniable privatize`: turn a file of answers into a file of reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import output
-from deniable.cli.load_survey import Target, between_words, epsilon_words, questions, read_first
+from deniable.cli.load_survey import between_words, epsilon_words, questions, read_first
 from deniable.cli.options import STDIN, About, Seed, bits_from, new_app, only_one_stdin, refuse_keyboard
 from deniable.cli.output import examples, progress
 from deniable.errors import LabelError, SpecError
@@ -122,10 +122,11 @@ def privatize(
     ] = None,
     seed: Seed = None,
 ) -> None:
-    """Randomize answers: one report per person and question, drawn from the exact law with cryptographic bits.
+    """Randomize files of answers: one report per question.
 
-    Rows are streamed, so the file may be larger than the memory. A bad answer ends the command: the error names its row
-    and column but not the answer, and no file is left behind. Of several files, those before it are finished.
+    Reports are drawn from the exact law with cryptographic bits. Rows are streamed, so the file may be larger than the
+    memory. A bad answer ends the command: the error names its row and column but not the answer, and no file is left
+    behind. Of several files, those before it are finished.
 
     A panel (--person, --epoch, --state) draws as the devices of these people would: once per person where the survey
     says so, from the state that is kept between epochs.
@@ -157,7 +158,7 @@ def privatize(
 
 
 def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
-    """Each file of answers, with the place of its reports."""
+    """Each file of answers, with the path of its reports."""
     found = expand(answers)
     for entry in found:
         if isinstance(entry, Refused):
@@ -182,7 +183,7 @@ def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
 def _panels(
     jobs: list[tuple[str, str]], person: str | None, epoch: str | None, state: str | None
 ) -> list[tuple[tuple[str, str], Panel | None]]:
-    """Each file with the panel that answers it: none, or one epoch of it after the other."""
+    """Each file with its panel: none, or one epoch after the other."""
     if person is None and epoch is None and state is None:
         return [(job, None) for job in jobs]
     if person is None or epoch is None or state is None:
@@ -194,7 +195,7 @@ def _panels(
 
 
 def _format(to: str, asked: Format | None) -> str:
-    """The format that was asked for, else the one that the name of the file promises."""
+    """The requested format, else the one that the file's name implies."""
     if asked is not None:
         return asked.value
     if to != STDIN:
@@ -204,14 +205,14 @@ def _format(to: str, asked: Format | None) -> str:
     return "arrow"
 
 
-def _columns(target: Target, wanted: list[str] | None, given: list[str] | None) -> dict[str, str]:
+def _columns(target: Survey, wanted: list[str] | None, given: list[str] | None) -> dict[str, str]:
     """The column that answers each question."""
     known = questions(target)
     for id in wanted or []:
         if id not in known:
             raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
     chosen = [id for id in known if not wanted or id in wanted]
-    columns = {id: id if isinstance(target, Survey) else ANSWER for id in chosen}
+    columns = {id: id if target.kind == "survey" else ANSWER for id in chosen}
     for entry in given or []:
         id, equals, name = entry.partition("=")
         whole, dot, _ = id.partition(".")
@@ -229,23 +230,19 @@ def _columns(target: Target, wanted: list[str] | None, given: list[str] | None) 
     return columns
 
 
-def _print(target: Target, chosen: list[str], rows: int, to: str, panels: Sequence[tuple[str, Panel | None]]) -> None:
+def _print(target: Survey, chosen: list[str], rows: int, to: str, panels: Sequence[tuple[str, Panel | None]]) -> None:
     known = questions(target)
     size = sum(known[id][1].report_bytes for id in chosen)
     facts = [("reports", f"{to}, {output.many(rows, 'row')} of {output.many(size, 'byte')}")]
     panel = panels[0][1]
-    if isinstance(target, Survey) and target.terms is not None and panel is not None:
+    if target.terms is not None and panel is not None:
         facts.append(("epsilon", f"{epsilon_text(target.budget_epsilon)} per person, all epochs together"))
         facts.append(("between", target.terms.longitudinal.promise[1]))
         facts.append(("state", str(panel.state)))
         if isinstance(panel.epoch, int):
             facts += [(f"epoch {one.epoch}", shown(source)) for source, one in panels if one is not None]
-        facts.append(("survey", target.fingerprint))
-    elif isinstance(target, Survey):
-        part = Survey(target.name, [target[id] for id in chosen])
-        facts.append(("epsilon", f"{epsilon_words(part)} per row{between_words(part)}"))
-        facts.append(("survey", target.fingerprint))
     else:
-        facts.append(("epsilon", f"{epsilon_words(target)} per row{between_words(target)}"))
-        facts.append(("protocol", target.fingerprint))
+        part = target if len(chosen) == len(target) else Survey(target.name, [target[id] for id in chosen])
+        facts.append(("epsilon", f"{epsilon_words(part)} per row{between_words(part)}"))
+    facts.append((target.kind, target.fingerprint))
     output.facts(facts)

@@ -1,4 +1,4 @@
-"""Channels, vectors of numbers, labels and edges, from files, standard input or arguments.
+"""Reads channels, vectors of numbers, labels and edges, from files, standard input or arguments.
 
 Channels   a closed form by name, the spec that `Channel.spec()` writes, a bare matrix, or a CSV with labels
 Forms      `warner:epsilon=1`, `binary:p0=0.5,0.3,0.2,p1=0.2,0.3,0.5,epsilon=1`: a name, then a colon and key=value
@@ -6,7 +6,7 @@ Forms      `warner:epsilon=1`, `binary:p0=0.5,0.3,0.2,p1=0.2,0.3,0.5,epsilon=1`:
            Nothing in it needs quotes in a shell, and "/" stays free for 1/3
 Vectors    0.2,0.8 or yes=0.2,no=0.8 or a file: a JSON list or object, or CSV lines "label,number"
 Numbers    read exactly: 0.1 is 1/10, and 1/3 is 1/3
-Labels     found by how they are written: the text 0 finds the integer 0
+Labels     found by their written form: the text 0 finds the integer 0
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from deniable._files import parse_csv, parse_json
 from deniable.channels import Channel
 from deniable.channels.adjacency import Adjacency, as_adjacency, line
 from deniable.channels.laws import read_row
-from deniable.cli.options import STDIN, is_json, named, read_text
-from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
+from deniable.cli.options import STDIN, errors_in, is_json, named, read_text
+from deniable.errors import LabelError, NumberError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, load_label, text
 
 # -- channels ----------------------------------------------------------------------------------------
@@ -45,10 +45,8 @@ def read_channel(source: str) -> Channel:
     if not is_json(content):
         return _channel_from_csv(content, where)
     value = parse_json(content, where)
-    try:
+    with errors_in(where):
         return _channel_from_json(value)
-    except DeniableError as wrong:
-        raise type(wrong)(f"{where}: {wrong}") from None
 
 
 def _channel_from_json(content: Any) -> Channel:
@@ -70,10 +68,8 @@ def _channel_from_csv(content: str, where: str) -> Channel:
         read_row(cells, f"{matrix.line(x)}: row {matrix.rows[x]!r}", partial(matrix.entry, x))
         for x, cells in enumerate(matrix.cells)
     ]
-    try:
+    with errors_in(where):
         return Channel(rows, matrix.rows, matrix.columns)
-    except DeniableError as wrong:
-        raise type(wrong)(f"{where}: {wrong}") from None
 
 
 def read_scores(source: str) -> tuple[list[str], list[str], list[list[Fraction]]]:
@@ -84,7 +80,7 @@ def read_scores(source: str) -> tuple[list[str], list[str], list[list[Fraction]]
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A CSV with labels on two sides; cells as they are written."""
+    """A CSV with labels on two sides; cells are kept as written."""
 
     where: str
     lines: list[int]
@@ -96,7 +92,7 @@ class Matrix:
         return f"line {self.lines[x]} of {self.where}"
 
     def entry(self, x: int, y: int) -> str:
-        """What an error calls a cell."""
+        """The name of a cell in errors."""
         return f"{self.line(x)}, row {self.rows[x]!r}, column {self.columns[y]!r}: the entry"
 
     def numbers(self) -> list[list[Fraction]]:
@@ -106,7 +102,7 @@ class Matrix:
 
 
 def read_matrix(content: str, where: str) -> Matrix:
-    """A first row of labels and, below it, rows that begin with theirs."""
+    """A first row of labels and, below it, rows that begin with their label."""
     (_, head), *body = parse_csv(content, where)
     if len(head) < 2 or not body or is_number(head[0]):
         raise ShapeError(
@@ -125,7 +121,7 @@ def read_matrix(content: str, where: str) -> Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The labels of one side of a channel, by how they are written."""
+    """The labels of one side of a channel, by their written form."""
 
     labels: tuple[Label, ...]
     what: str
@@ -136,7 +132,7 @@ class Names:
         places: dict[str, int] = {}
         for place, label in enumerate(labels):
             written = text(label)
-            # -1: two labels are written alike, as the integer 1 and the text "1".
+            # -1: two labels are written alike, such as the integer 1 and the text "1".
             places[written] = -1 if written in places else place
         return cls(labels, what, places)
 
@@ -153,7 +149,7 @@ class Names:
         if place is None:
             listed = ", ".join(repr(text(label)) for label in self.labels[:8])
             more = ", ..." if len(self.labels) > 8 else ""
-            # Somebody's answer is not repeated: an error may end in a log.
+            # The answer is not repeated: an error may end in a log.
             what = repr(written.strip()) if show else "the label"
             raise LabelError(f"{where}{what} is not one of the {len(self.labels)} {self.what}s ({listed}{more})")
         return place
@@ -194,12 +190,12 @@ def read_adjacency(source: str, channel: Channel) -> Adjacency:
 
 
 def read_vector(source: str, names: Names, what: str) -> list[Fraction]:
-    """One number per label. In a list with labels, a label that is left out counts as zero."""
+    """One number per label. In a list with labels, a missing label counts as zero."""
     return [one or Fraction(0) for one in read_some(source, names, what)]
 
 
 def read_some(source: str, names: Names, what: str) -> list[Fraction | None]:
-    """One number per label; in a list with labels, None for one that is left out."""
+    """One number per label; in a list with labels, None for a missing label."""
     if source == STDIN or os.path.lexists(source):
         content, where = read_text(source), named(source)
         if not is_json(content):
@@ -257,10 +253,8 @@ def read_laws(source: str) -> tuple[dict[Label, list[Fraction]], Any]:
     A CSV has one column per law, under its name, and lines that begin with the symbol.
     """
     content, where = read_text(source), named(source)
-    try:
+    with errors_in(where):
         return _laws_from_json(parse_json(content, where)) if is_json(content) else _laws_from_csv(content, where)
-    except DeniableError as wrong:
-        raise type(wrong)(f"{where}: {wrong}") from None
 
 
 def _laws_from_json(content: Any) -> tuple[dict[Label, list[Fraction]], Any]:
@@ -304,7 +298,7 @@ def as_floats(values: Sequence[Fraction], what: str) -> list[float]:
 # -- closed forms by name -----------------------------------------------------------------------------
 
 
-# More rows than any exact matrix may have: larger numbers are refused before anything is computed with them.
+# More rows than any exact matrix may have: larger numbers are refused before any computation.
 LARGEST = 10_000
 
 ScoreReader = Callable[[str], tuple[list[str], list[str], list[list[Fraction]]]]
@@ -326,7 +320,7 @@ class FormParameter:
 
 @dataclass(frozen=True, slots=True)
 class ClosedForm:
-    """A closed form: what it takes and how it is built."""
+    """A closed form: its parameters and how it is built."""
 
     name: str
     summary: str
@@ -337,7 +331,7 @@ class ClosedForm:
 
 @dataclass(frozen=True, slots=True)
 class FormArguments:
-    """What was written after the colon."""
+    """The parameters after the colon."""
 
     form: str
     values: dict[str, list[str]]
@@ -360,7 +354,7 @@ class FormArguments:
         return written[0]
 
     def integer(self, key: str, default: str | None = None) -> int:
-        """A whole number in a sensible range, exactly read; `what` is what errors call it."""
+        """A whole number in a sensible range, read exactly; `what` is its name in errors."""
         return integer(self.word(key, default), f"{key} of {self.form}")
 
     def numbers(self, key: str) -> list[float]:
@@ -386,7 +380,7 @@ def integer(written: str, what: str) -> int:
 
 
 def build_form(source: str, read_scores: ScoreReader) -> Channel:
-    """The channel that a name with parameters stands for."""
+    """The channel for a name with parameters."""
     name, _, rest = source.partition(":")
     form = FORMS[name]
     values = _split(rest, name)

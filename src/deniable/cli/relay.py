@@ -7,17 +7,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from deniable._extras import require
 from deniable.cli import output
-from deniable.cli.load_survey import read_target
-from deniable.cli.options import new_app, refuse_unknown_variables
+from deniable.cli.load_survey import read_survey
+from deniable.cli.options import argument, new_app, option, refuse_unknown_variables
 from deniable.cli.output import examples
 from deniable.collect.http import is_loopback
 from deniable.collect.sealing import CollectorKey
 from deniable.errors import SpecError
-from deniable.surveys import Survey
 
 app = new_app()
 
@@ -27,6 +24,7 @@ app = new_app()
         "deniable relay key collector.pem                 the collector: make a key for surveys",
         "deniable serve --relay-key collector.pem ...     the collector: open what the relay brings",
         "deniable relay serve survey.json --collector https://collect.example.org    somebody else: mix",
+        "deniable relay epsilon survey.json --people 100000    what mixing gains",
     ),
     no_args_is_help=True,
 )
@@ -41,11 +39,12 @@ def relay() -> None:
 
 @app.command(epilog=examples("deniable relay key collector.pem"))
 def key(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The new file, for the collector only.")],
+    path: Annotated[Path, argument("FILE", "The new file, for the collector only.", default=True)],
 ) -> None:
-    """Make the collector's key in a new file, and print what stands in a draft.
+    """Make the collector's key in a new file.
 
-    Put the printed text into the draft of the survey: "relay": {"address": ..., "key": ..., "batch": ...}.
+    Prints what stands in a draft. Put the printed text into the draft of the survey: "relay": {"address": ..., "key":
+    ..., "batch": ...}.
     """
     try:
         made = CollectorKey.make(path)
@@ -61,35 +60,32 @@ def key(
     )
 )
 def serve(
-    surveys: Annotated[list[str], typer.Argument(metavar="SURVEY...", help="Surveys whose terms name this relay.")],
-    collector: Annotated[str, typer.Option(metavar="URL", help="Where batches go.", show_default=False)],
+    surveys: Annotated[list[str], argument("SURVEY...", "Surveys whose terms name this relay.", default=True)],
+    collector: Annotated[str, option("URL", "Where batches go.")],
     store: Annotated[
-        str, typer.Option(metavar="URL", help="The queue: a SQLite file, made if it is new.")
+        str, option("URL", "The queue: a SQLite file, made if it is new.", default=True)
     ] = "sqlite:///relay.db",
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="The port; 0 takes a free one.")] = 8378,
+    host: Annotated[str, option("ADDRESS", "The address to listen at.", default=True)] = "127.0.0.1",
+    port: Annotated[int, option("N", "The port; 0 takes a free one.", default=True, min=0, max=65_535)] = 8378,
     operator_port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, max=65_535, help="A port for probes and metrics, without a token.", show_default="none"
-        ),
+        int | None, option("N", "A port for probes and metrics, without a token.", default="none", min=0, max=65_535)
     ] = None,
-    operator_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where that port is.")] = "127.0.0.1",
+    operator_host: Annotated[str, option("ADDRESS", "Where that port is.", default=True)] = "127.0.0.1",
     most_waiting: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Sealed submissions on the disk; more are refused for the time.")
+        int, option("N", "Sealed submissions on the disk; more are refused for the time.", default=True, min=1)
     ] = 5_000_000,
     steady_seconds: Annotated[
         float,
-        typer.Option(
-            metavar="S", min=0, help="How long the clock is watched after a start or a jump before epochs end by it."
+        option(
+            "S", "How long the clock is watched after a start or a jump before epochs end by it.", default=True, min=0
         ),
     ] = 3600.0,
 ) -> None:
-    """Take sealed submissions, and pass them on in random order, in batches as large as the surveys promise.
+    """Take sealed submissions, and pass them on in random order.
 
-    Addresses and times are not kept. An epoch with fewer submissions than one batch is discarded and counted. An ingest
-    token of the collector, if it asks for one, is read from the environment variable DENIABLE_RELAY_TOKEN. The log
-    goes to standard error, one JSON object per line.
+    Batches are as large as the surveys promise. Addresses and times are not kept. An epoch with fewer submissions than
+    one batch is discarded and counted. An ingest token of the collector, if it asks for one, is read from the
+    environment variable DENIABLE_RELAY_TOKEN. The log goes to standard error, one JSON object per line.
     """
     refuse_unknown_variables(())
     for module in ("starlette", "uvicorn"):
@@ -103,12 +99,7 @@ def serve(
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
     if operator_port is not None and not is_loopback(operator_host):
         output.note("warning", "whoever reaches the operator's port can read when somebody answers: keep it private")
-    found = []
-    for path in surveys:
-        survey = read_target(path)
-        if not isinstance(survey, Survey):
-            raise SpecError(f"{path!r} is the spec of a protocol, not a survey")
-        found.append(survey)
+    found = [read_survey(path) for path in surveys]
     settings = RelaySettings(
         store=store,
         host=host,

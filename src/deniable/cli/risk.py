@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.load_survey import read_target
-from deniable.cli.options import About, Json, Plot, new_app
+from deniable.cli.options import About, Json, Plot, new_app, option
 from deniable.cli.output import examples, save_figure, shown
 from deniable.cli.tally import counted
 from deniable.domains import ListedDomain
 from deniable.errors import SpecError
 from deniable.exact import epsilon_text, fraction
 from deniable.labels import text
-from deniable.protocols import Protocol, Tally
+from deniable.protocols import Protocol
 from deniable.surveys import Survey
 from deniable.surveys.results import three_digits, three_digits_up
 from deniable.surveys.risk import (
@@ -29,7 +27,6 @@ from deniable.surveys.risk import (
     of_survey,
     percent,
     percent_up,
-    risks,
     to_dict,
 )
 
@@ -48,69 +45,61 @@ app = new_app()
 )
 def risk(
     about: About,
-    question: Annotated[
-        str | None, typer.Option(metavar="ID", help="One question only; else all of them.", show_default=False)
-    ] = None,
-    people: Annotated[int, typer.Option(metavar="N", help="How many people answer.", min=1)] = 10_000,
+    question: Annotated[str | None, option("ID", "One question only; else all of them.")] = None,
+    people: Annotated[int, option("N", "How many people answer.", default=True, min=1)] = 10_000,
     reports: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="How many reports somebody sends in a year.",
+        option(
+            "N",
+            "How many reports somebody sends in a year.",
+            default=f"as the survey says, else {YEAR}",
             min=1,
             max=10_000,
-            show_default=f"as the survey says, else {YEAR}",
         ),
     ] = None,
     household: Annotated[
-        int, typer.Option(metavar="K", help="How many people of a household share an answer.", min=1, max=1000)
+        int, option("K", "How many people of a household share an answer.", default=True, min=1, max=1000)
     ] = 4,
     shares: Annotated[
         str | None,
-        typer.Option(
-            metavar="P,P,...",
-            help="How common each answer is, in their order: also say how often somebody who knows that guesses right.",
-            show_default=False,
+        option(
+            "P,P,...",
+            "How common each answer is, in their order: also say how often somebody who knows that guesses right.",
         ),
     ] = None,
     tally: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="A tally, or reports, of this survey: the same for somebody who knows its own estimate. May be "
-            "repeated.",
-            show_default=False,
+        option(
+            "FILE",
+            "A tally, or reports, of this survey: the same for somebody who knows its own estimate. May be repeated.",
         ),
     ] = None,
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Say what an attacker, a forger and the analyst gain from each question, at epsilon 0.1 to 8.
+    """Show what attackers, forgers and the analyst gain.
 
-    sure from 1/2 and from 1/10 is how sure anybody becomes at most of an answer that was so likely before one report.
-    guess is how often the best guess of an answer is right, if all were equally likely, and knowing shares if the
-    attacker knows how common each is. year and household are how often the best guess between two equally likely
-    answers is right after so many reports of one; a survey that repeats reports, or draws them from a kept state, is
-    judged by that. error is the standard error of the headline figure, sampling included. leverage is how many honest
-    reports one fake report outweighs. The row with a star is the question as it stands; the others are what the planner
-    would choose at that epsilon.
+    For each question, at epsilon 0.1 to 8: sure from 1/2 and from 1/10 is how sure anybody becomes at most of an answer
+    that was so likely before one report. guess is how often the best guess of an answer is right, if all were equally
+    likely, and knowing shares if the attacker knows how common each is. year and household are how often the best guess
+    between two equally likely answers is right after so many reports of one; a survey that repeats reports, or draws
+    them from a kept state, is judged by that. error is the standard error of the headline figure, sampling included.
+    leverage is how many honest reports one fake report outweighs. The row with a star is the question as it stands; the
+    others are what the planner would choose at that epsilon.
     """
     target = read_target(about)
     if shares is not None and tally is not None:
         raise SpecError("--shares and --tally say the same: choose one")
-    if isinstance(target, Protocol):
-        if question is not None:
-            raise SpecError("--question goes with a survey, and this is a single protocol")
-        asked = {"protocol": target}
-    else:
-        asked = {one.id: one.protocol for one in (target if question is None else [target[question]])}
+    if question is not None and target.kind == "protocol":
+        raise SpecError("--question goes with a survey, and this is a single protocol")
+    asked = {one.id: one.protocol for one in (target if question is None else [target[question]])}
     if shares is not None and len(asked) > 1:
         raise SpecError("--shares are those of one question: choose it with --question")
     known = _known(target, about, asked, shares, tally)
-    if isinstance(target, Protocol):
-        found = {"protocol": risks(target, people, reports or YEAR, household, known.get("protocol"))}
-    else:
-        found = of_survey(target, people, reports, household, known, question=question)
+    found = of_survey(target, people, reports, household, known, question=question)
+    if target.kind == "protocol":
+        (only,) = found.values()
+        found = {"protocol": only}
     if plot is not None:
         save_figure(plot, lambda: _draw(found))
     if as_json:
@@ -125,15 +114,15 @@ def risk(
         output.write("\n")
         output.table(_head(one), [_cells(row, one) for row in one.rows], left=2)
         output.write("\n")
-    if isinstance(target, Survey) and len(target) > 1:
+    if len(target) > 1:
         output.prose(f"Who answers all questions gives away epsilon {epsilon_text(target.epsilon)} each time.")
     output.files(drawn=plot)
 
 
 def _known(
-    target: Survey | Protocol, about: str, asked: dict[str, Protocol], shares: str | None, tally: list[str] | None
+    target: Survey, about: str, asked: dict[str, Protocol], shares: str | None, tally: list[str] | None
 ) -> dict[str, Known]:
-    """What an attacker knows of each question beforehand, where something is given."""
+    """What an attacker knows about each question beforehand, if something is given."""
     if shares is not None:
         ((name, protocol),) = asked.items()
         if not isinstance(protocol.domain, ListedDomain):
@@ -146,8 +135,7 @@ def _known(
     if tally is None:
         return {}
     counts = counted(target, about, tally)
-    parts = {name: counts if isinstance(counts, Tally) else counts[name] for name in asked}
-    found = {name: estimated(protocol, parts[name]) for name, protocol in asked.items()}
+    found = {name: estimated(protocol, counts[name]) for name, protocol in asked.items()}
     return {name: one for name, one in found.items() if one is not None}
 
 
@@ -181,7 +169,7 @@ def _at_most(share: float, is_exact: bool) -> str:
 
 
 def _draw(found: dict[str, Risks]) -> Any:
-    """What an attacker, an analyst and a forger see against epsilon, one row of panels per question."""
+    """What an attacker, an analyst and a forger gain against epsilon, one row of panels per question."""
     pyplot = require("matplotlib.pyplot", "plot")
     size = (13, 3.8 * len(found))
     _, panels = pyplot.subplots(len(found), 3, figsize=size, layout="constrained", squeeze=False)

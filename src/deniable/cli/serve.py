@@ -1,7 +1,7 @@
 """`deniable serve`: collect reports over HTTP and answer analysts.
 
-Settings   each is a flag, a variable (DENIABLE_SERVE_ and the flag's name) or a line of a file in TOML. A flag counts
-           more than a variable, a variable more than the file
+Settings   each is a flag, a variable (DENIABLE_SERVE_ and the flag's name) or a line of a file in TOML. A flag
+           overrides a variable, a variable overrides the file
 Secrets    a password comes from a file or a variable, never from a flag, and is never printed
 """
 
@@ -20,8 +20,8 @@ import typer
 
 from deniable._extras import require
 from deniable.cli import output
-from deniable.cli.load_survey import losses, read_target, refuse_expired, refuse_uncollected
-from deniable.cli.options import new_app, read_text, refuse_unknown_variables
+from deniable.cli.load_survey import losses, read_survey, refuse_expired, refuse_uncollected
+from deniable.cli.options import new_app, option, read_text, refuse_unknown_variables
 from deniable.cli.output import examples, shown
 from deniable.cli.store import DEFAULT, StoreUrl, has_password, is_made, without_password
 from deniable.collect.http import is_loopback
@@ -36,20 +36,13 @@ PREFIX = "DENIABLE_SERVE_"
 
 Rate = Annotated[
     float | None,
-    typer.Option(
-        metavar="N",
-        help="The most submissions per second that a worker takes, or takes per ingest token.",
-        show_default="no limit",
-    ),
+    option("N", "The most submissions per second that a worker takes, or takes per ingest token.", default="no limit"),
 ]
-SurveyRate = Annotated[
-    float | None,
-    typer.Option(metavar="N", help="The same for each survey by itself.", show_default="no limit"),
-]
+SurveyRate = Annotated[float | None, option("N", "The same for each survey by itself.", default="no limit")]
 
 
 class LogLevel(StrEnum):
-    """Lines below are left out."""
+    """Lines below this level are left out."""
 
     error = "error"
     warning = "warning"
@@ -57,7 +50,7 @@ class LogLevel(StrEnum):
 
 
 def _name(param: Any) -> str:
-    """What a setting is called in files: its flag."""
+    """The name of a setting in files: its flag."""
     return str(max(param.opts, key=len)).removeprefix("--")
 
 
@@ -67,7 +60,7 @@ def _settings(ctx: typer.Context) -> dict[str, Any]:
 
 
 def _read_config(ctx: typer.Context, path: str | None) -> str | None:
-    """Take what a file says as defaults."""
+    """Use the settings in a file as defaults."""
     if path is None:
         return None
     try:
@@ -85,7 +78,7 @@ def _read_config(ctx: typer.Context, path: str | None) -> str | None:
 
 
 def _shown(ctx: typer.Context) -> Iterator[str]:
-    """The settings as lines of a file that --config takes, with where each is from."""
+    """The settings as lines of a file for --config, each with its origin."""
     words = {"COMMANDLINE": "flag", "ENVIRONMENT": "variable", "DEFAULT_MAP": "file"}
     for name, param in _settings(ctx).items():
         value, source = ctx.params[param.name or ""], ctx.get_parameter_source(param.name or "")
@@ -100,27 +93,21 @@ def _shown(ctx: typer.Context) -> Iterator[str]:
     epilog=examples(
         "deniable serve --store sqlite:///collect.db --publish survey.json",
         "deniable serve --store postgresql://user@host/collect --workers 2 --origin https://collect.example.org",
-        "deniable token create --role analyst --store sqlite:///collect.db   meanwhile: a token to read with",
+        "deniable store token create --role analyst --store sqlite:///collect.db   meanwhile: a token to read with",
         "deniable estimate survey.json --from http://127.0.0.1:8377          and what it reads",
     ),
 )
 def serve(
     ctx: typer.Context,
     store: StoreUrl = DEFAULT,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="The port; 0 takes a free one.")] = 8377,
+    host: Annotated[str, option("ADDRESS", "Where to listen.", default=True)] = "127.0.0.1",
+    port: Annotated[int, option("N", "The port; 0 takes a free one.", default=True, min=0, max=65_535)] = 8377,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Processes; more than one needs PostgreSQL or files.")
+        int, option("N", "Processes; more than one needs PostgreSQL or files.", default=True, min=1, max=64)
     ] = 1,
-    publish: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SURVEY", help="A survey file to publish; may be repeated.", show_default=False),
-    ] = None,
-    origin: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The address that the public knows, for the front page.", show_default=False),
-    ] = None,
-    keyed: Annotated[
+    publish: Annotated[list[str] | None, option("SURVEY", "A survey file to publish; may be repeated.")] = None,
+    origin: Annotated[str | None, option("URL", "The address that the public knows, for the front page.")] = None,
+    needs_token: Annotated[
         bool,
         typer.Option(
             "--ingest-key", envvar="DENIABLE_SERVE_INGEST_KEY", help="Take reports only with an ingest token."
@@ -128,56 +115,53 @@ def serve(
     ] = False,
     relay_key: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="The collector's key, for surveys whose submissions come sealed through a relay.",
-            show_default="none",
+        option(
+            "FILE", "The collector's key, for surveys whose submissions come sealed through a relay.", default="none"
         ),
     ] = None,
     rate: Rate = None,
     survey_rate: SurveyRate = None,
     operator_port: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "A port for probes and metrics of all workers, without a token; 0 takes a free one.",
+            default="none",
             min=0,
             max=65_535,
-            help="A port for probes and metrics of all workers, without a token; 0 takes a free one.",
-            show_default="none",
         ),
     ] = None,
-    operator_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where that port is.")] = "127.0.0.1",
+    operator_host: Annotated[str, option("ADDRESS", "Where that port is.", default=True)] = "127.0.0.1",
     log_level: Annotated[
         LogLevel, typer.Option(help="What the log holds; the signal SIGUSR1 changes it to the next.")
     ] = LogLevel.info,
     plans: Annotated[bool, typer.Option("--plans/--no-plans", help="Whether anybody may have plans made here.")] = True,
     steady_seconds: Annotated[
         float,
-        typer.Option(
-            metavar="N", min=0, help="How long the clock is watched after a start or a jump before epochs close by it."
+        option(
+            "N", "How long the clock is watched after a start or a jump before epochs close by it.", default=True, min=0
         ),
     ] = 3600.0,
     reopen_seconds: Annotated[
-        float,
-        typer.Option(metavar="N", min=0, help="How long after it closes an epoch can be opened again."),
+        float, option("N", "How long after it closes an epoch can be opened again.", default=True, min=0)
     ] = REOPEN_SECONDS,
     config: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "A file in TOML with these settings, by the names of their flags.",
             is_eager=True,
             callback=_read_config,
-            help="A file in TOML with these settings, by the names of their flags.",
-            show_default=False,
         ),
     ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print all settings in the form of that file, and end.")
     ] = False,
 ) -> None:
-    """Collect reports over HTTP, add them up, and answer analysts. A store that does not exist is made.
+    """Collect reports over HTTP, add them up, answer analysts.
 
-    The log goes to standard error, one JSON object per line, and says nothing about respondents.
+    A store that does not exist is made. The log goes to standard error, one JSON object per line, and says nothing
+    about respondents.
     """
     refuse_unknown_variables(f"{PREFIX}{name.replace('-', '_').upper()}" for name in _settings(ctx))
     if print_config:
@@ -203,7 +187,7 @@ def serve(
         host=host,
         port=port,
         origin=origin,
-        keyed=keyed,
+        needs_token=needs_token,
         relay_key=relay_key,
         rate=rate,
         survey_rate=survey_rate,
@@ -231,7 +215,7 @@ def serve(
 
 @contextmanager
 def _prepared(store: str, surveys: Mapping[str, Survey]) -> Iterator[None]:
-    """Make the store if it is new, and publish the surveys."""
+    """Create the store if it is new, and publish the surveys."""
     _check(store, surveys)
     with open_store(store) as opened:
         try:
@@ -244,7 +228,7 @@ def _prepared(store: str, surveys: Mapping[str, Survey]) -> Iterator[None]:
 
 
 def _check(store: str, surveys: Mapping[str, Survey]) -> None:
-    """Refuse what `deniable survey publish` would refuse. A survey that is published already may have expired."""
+    """Refuse what `deniable survey publish` would refuse. A survey that is already published may have expired."""
     published: dict[str, bytes] = {}
     if surveys and is_made(store):
         with open_store(store) as opened:
@@ -268,9 +252,7 @@ def _check(store: str, surveys: Mapping[str, Survey]) -> None:
 
 
 def _collected(path: str) -> Survey:
-    """A survey file whose survey can be collected."""
-    survey = read_target(path)
-    if not isinstance(survey, Survey):
-        raise SpecError(f"{path!r} is the spec of a protocol, not a survey")
+    """A survey from a file; it must have terms, so that it can be collected."""
+    survey = read_survey(path)
     refuse_uncollected(survey, path)
     return survey

@@ -1,59 +1,49 @@
-"""`deniable shuffle`: what reports in random order tell, and how many people or which epsilon that takes."""
+"""`deniable relay epsilon`: how much shuffled reports reveal, and how many people or which epsilon that needs."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Annotated, Any
 
-import typer
-
 from deniable import exact
 from deniable.cli import output
 from deniable.cli.load_survey import read_target
-from deniable.cli.options import Json, new_app
+from deniable.cli.options import Json, argument, new_app, option
 from deniable.cli.output import examples
 from deniable.errors import SpecError
 from deniable.privacy import Shuffled, fewest_people, largest_epsilon, shuffled
 from deniable.privacy.shuffle import rounded_up
-from deniable.protocols import Protocol
+from deniable.protocols.traits import scaled
 
 app = new_app()
 
 
 @app.command(
+    "epsilon",
     epilog=examples(
-        "deniable shuffle --epsilon 2 --people 100000               any protocol of epsilon 2",
-        "deniable shuffle survey.json --people 100000 --delta 1e-9  this survey, all questions together",
-        "deniable shuffle survey.json --people 10000 --epochs 12    every month for a year, drawn afresh",
-        "deniable shuffle --people 100000 --central 1               which epsilon each person may use",
-        "deniable shuffle survey.json --central 1                   how many people it takes",
-    )
+        "deniable relay epsilon --epsilon 2 --people 100000               any protocol of epsilon 2",
+        "deniable relay epsilon survey.json --people 100000 --delta 1e-9  this survey, all questions together",
+        "deniable relay epsilon survey.json --people 10000 --epochs 12    every month for a year, drawn afresh",
+        "deniable relay epsilon --people 100000 --central 1               which epsilon each person may use",
+        "deniable relay epsilon survey.json --central 1                   how many people it takes",
+    ),
 )
 def shuffle(
     about: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[SURVEY]", help="A survey file, or the spec of a single protocol, in JSON.", show_default=False
-        ),
+        str | None, argument("[SURVEY]", "A survey file, or the spec of a single protocol, in JSON.")
     ] = None,
-    epsilon: Annotated[
-        str | None,
-        typer.Option(metavar="EPSILON", help="The epsilon of one submission, for any protocol.", show_default=False),
-    ] = None,
-    people: Annotated[
-        int | None, typer.Option(metavar="N", help="How many honest people are in a batch.", show_default=False)
-    ] = None,
+    epsilon: Annotated[str | None, option("EPSILON", "The epsilon of one submission, for any protocol.")] = None,
+    people: Annotated[int | None, option("N", "How many honest people are in a batch.")] = None,
     delta: Annotated[
-        str, typer.Option(metavar="DELTA", help="The probability up to which the central epsilon holds.")
+        str, option("DELTA", "The probability up to which the central epsilon holds.", default=True)
     ] = "1e-8",
-    central: Annotated[
-        str | None,
-        typer.Option(metavar="EPSILON", help="The epsilon that all reports together should have.", show_default=False),
-    ] = None,
-    epochs: Annotated[int, typer.Option(metavar="N", help="How many epochs a person answers in.", min=1)] = 1,
+    central: Annotated[str | None, option("EPSILON", "The epsilon that all reports together should have.")] = None,
+    epochs: Annotated[int, option("N", "How many epochs a person answers in.", default=True, min=1)] = 1,
     as_json: Json = False,
 ) -> None:
-    """Say what reports in random order tell, with a proof. Give --people, or --central, or both.
+    """Bound what reports in random order reveal.
+
+    Give --people, or --central, or both.
 
     A shuffler between people and collector takes away who sent what, so that each report hides among all others, and
     all of them together have a small epsilon. That holds if the shuffler and the collector do not work together, and
@@ -83,8 +73,7 @@ def shuffle(
 
 def _release(source: str) -> Any:
     """The protocols of one submission."""
-    target = read_target(source)
-    return [target] if isinstance(target, Protocol) else [question.protocol for question in target.questions]
+    return [question.protocol for question in read_target(source)]
 
 
 def _scaled(release: Any) -> Any:
@@ -92,7 +81,7 @@ def _scaled(release: Any) -> Any:
     if isinstance(release, str):
         return None
     whole = sum((protocol.epsilon for protocol in release), Fraction(0))
-    return lambda level: [protocol.scaled(level / whole) for protocol in release]
+    return lambda level: [scaled(protocol, level / whole) for protocol in release]
 
 
 def _print(

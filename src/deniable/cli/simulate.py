@@ -26,13 +26,22 @@ from deniable.cli.options import (
     named,
     new_app,
     one_format,
+    option,
     read_text,
 )
 from deniable.cli.output import examples, progress, save_figure
 from deniable.errors import SpecError
 from deniable.files.spark import connect
-from deniable.files.studies import by_processes, by_spark, draw, grid, load_study, relative_error, run_study
-from deniable.protocols import registered
+from deniable.files.studies import (
+    by_processes,
+    by_spark,
+    draw,
+    formula_for,
+    grid,
+    load_study,
+    relative_error,
+    run_study,
+)
 
 app = new_app()
 
@@ -59,47 +68,44 @@ def simulate(
     categories: Annotated[list[str] | None, _list("Numbers of possible answers.", "N,...")] = None,
     number: Annotated[list[str] | None, _list("The mean of a number between these.", "LOW..HIGH,...")] = None,
     record: Record = None,
-    unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
+    unit: Annotated[str, option("UNIT", "The unit of the number.")] = "",
     distribution: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME[:X],...",
-            help="What people hold: uniform, zipf:1.1, geometric:0.9, spike:0.5; of numbers uniform, bell:0.5, "
+        option(
+            "NAME[:X],...",
+            "What people hold: uniform, zipf:1.1, geometric:0.9, spike:0.5; of numbers uniform, bell:0.5, "
             "ends:0.5, spike:0.5, values:6/7.5/9. Comma-separated, may be repeated.",
-            show_default="zipf; bell for numbers",
+            default="zipf; bell for numbers",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", help="Collections in each cell.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same figures, on any engine.")] = 0,
+    runs: Annotated[int, option("N", "Collections in each cell.", default=True)] = 100,
+    seed: Annotated[int, option("N", "The same seed gives the same figures, on any engine.", default=True)] = 0,
     to: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Parquet, one row per cell. Cells that the file has are not repeated, so a study can be interrupted.",
             "-o",
             "--output",
-            metavar="FILE",
-            help="Parquet, one row per cell. Cells that the file has are not repeated, so a study can be interrupted.",
-            show_default=False,
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes on this machine.", show_default="one per core")
-    ] = None,
-    engine: Annotated[Engine, typer.Option(metavar="ENGINE", help="local, or spark for a cluster.")] = Engine.local,
+    workers: Annotated[int | None, option("N", "Processes on this machine.", default="one per core")] = None,
+    engine: Annotated[Engine, option("ENGINE", "local, or spark for a cluster.", default=True)] = Engine.local,
     master: Master = None,
     wheel: Wheel = None,
     plot: Plot = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Repeat whole collections with made-up people, and compare the errors with the formulas.
+    """Repeat collections with made-up people; measure errors.
 
-    GRR, LGRR, SUE, OUE, THE and HadamardResponse are drawn from the law of their tally, whatever the number of people;
-    the others draw every report. stderr, mae, max error and coverage are those of a share, or of the mean in its unit;
-    coverage is about 95% intervals among those who answered, who are the same in every run. The column "of theory" is
-    the measured variance divided by the formula's for these people. Of numbers, bell:c is a normal distribution around
-    c, where 0 is the low end and 1 the high one; ends:a has the share a at the high end and the others at the low one;
-    values:a/b/c are the given numbers in turn. Of a record the parts are independent, and errors are parts of the range
-    of each figure.
+    The measured errors stand beside those of the formulas. GRR, LGRR, SUE, OUE, THE and HadamardResponse are drawn from
+    the law of their tally, whatever the number of people; the others draw every report. stderr, mae, max error and
+    coverage are those of a share, or of the mean in its unit; coverage is about 95% intervals among those who answered,
+    who are the same in every run. The column "of theory" is the measured variance divided by the formula's for these
+    people. Of numbers, bell:c is a normal distribution around c, where 0 is the low end and 1 the high one; ends:a has
+    the share a at the high end and the others at the low one; values:a/b/c are the given numbers in turn. Of a record
+    the parts are independent, and errors are parts of the range of each figure.
     """
     one_format(as_json, as_csv)
     if [bool(categories), bool(number), record is not None].count(True) != 1:
@@ -146,7 +152,7 @@ def _engine(engine: Engine, workers: int | None, master: str | None, wheel: Path
 
 
 def _json(record: str) -> tuple[str, str]:
-    """The text of a record, and what messages call it."""
+    """The text of a record, and its name in messages."""
     return (record, "--record") if is_json(record) else (read_text(record), named(record))
 
 
@@ -183,6 +189,5 @@ def _print(rows: list[Any]) -> None:
         for row in rows
     ]
     output.table([*head, "coverage", "seconds"], body, left=2)
-    kinds = registered()
-    for name in sorted({row.protocol for row in rows if kinds[row.protocol].formula_for}):
-        output.prose(f'The formula of {name} is for {kinds[name].formula_for}: "of theory" need not be 1.')
+    for name in sorted({row.protocol for row in rows if formula_for(row.protocol)}):
+        output.prose(f'The formula of {name} is for {formula_for(name)}: "of theory" need not be 1.')

@@ -1,12 +1,12 @@
-"""`deniable store`: look after what the collection service keeps.
+"""`deniable store`: maintain the data of the collection service.
 
 An export holds files that the other commands take:
 
 survey.json       the survey
 tally.json        the sum over the epochs; or tally-3.json, tally-4.json, ...: one per epoch, never both, so that
-                  whoever adds up the tallies of the directory counts each submission once
-reports.parquet   the randomized reports, where the survey says that they are kept; with ids one file per epoch,
-                  reports-3.parquet, ..., because a submission is known by its epoch and its id
+                  adding up all tallies of the directory counts each submission once
+reports.parquet   the randomized reports, if the survey says that they are kept; with ids one file per epoch,
+                  reports-3.parquet, ..., because a submission is identified by its epoch and its id
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from deniable import __version__
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.load_survey import SHORTEST, chosen_in, read_moment
-from deniable.cli.options import Json, new_app, read_text
+from deniable.cli.options import Json, argument, new_app, option, read_text
 from deniable.cli.output import examples, many, shown
 from deniable.collect.analyst import read_range
 from deniable.collect.stores import Store, StoreError, open_store, restore_store
@@ -71,12 +71,13 @@ def _whole(ctx: typer.Context, param: typer.CallbackParam, url: str) -> str:
 
 StoreUrl = Annotated[
     str,
-    typer.Option(
+    option(
+        "URL",
+        "sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host/name or files:///directory.",
         "--store",
-        metavar="URL",
+        default=True,
         envvar="DENIABLE_STORE",
         callback=_whole,
-        help="sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host/name or files:///directory.",
     ),
 ]
 DEFAULT = "sqlite:///deniable.db"
@@ -92,7 +93,7 @@ def sqlite_file(url: str) -> str | None:
 
 
 def _database(url: str) -> str | None:
-    """The file that every store on this machine has; None for stores on a server, and in memory."""
+    """The file of a store on this machine; None for stores on a server, and in memory."""
     if url.startswith("files:///"):
         return os.path.join(url.removeprefix("files:///").partition("?to=")[0], "control.db")
     return sqlite_file(url)
@@ -111,7 +112,7 @@ def has_password(url: str) -> bool:
 
 
 def without_password(url: str) -> str:
-    """A URL to be shown.
+    """A URL that is safe to show.
 
     >>> without_password("postgresql://ada:secret@host/db"), without_password("postgresql://ada@host/db?password=x&a=1")
     ('postgresql://ada@host/db', 'postgresql://ada@host/db?a=1')
@@ -131,7 +132,7 @@ def without_password(url: str) -> str:
 
 
 def is_made(url: str) -> bool:
-    """Whether a store exists at a URL. Looking makes none."""
+    """Whether a store exists at a URL. The check does not create one."""
     file = _database(url)
     if file is not None:
         return os.path.isfile(file) and os.path.getsize(file) > 0
@@ -139,7 +140,7 @@ def is_made(url: str) -> bool:
 
 
 def existing(url: str, read_only: bool = False) -> Store:
-    """Open the store at a URL. Raises `StoreError` if there is none: a mistyped name must not become an empty store."""
+    """Open the store at a URL. Raises `StoreError` if it does not exist: a typo must not make an empty store."""
     if not is_made(url):
         # Not the URL of a server: it may hold a password.
         where = _database(url)
@@ -172,11 +173,11 @@ _OURS = re.compile(r"survey\.json|tally(-[0-9]+)?\.json|reports(-[0-9]+)?\.parqu
 
 Which = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "SURVEY",
+        f"Its name, or the beginning of its fingerprint, {SHORTEST} digits or more.",
         "--survey",
-        metavar="SURVEY",
-        help=f"Its name, or the beginning of its fingerprint, {SHORTEST} digits or more.",
-        show_default="the only one",
+        default="the only one",
     ),
 ]
 
@@ -193,10 +194,14 @@ Which = Annotated[
         "deniable store trust-clock --yes --store sqlite:///collect.db",
         "deniable store delete-reports --before 2026-10-01 --store sqlite:///collect.db",
         "deniable store delete-survey --survey after-work --store sqlite:///collect.db",
+        "deniable store token create --role analyst --store sqlite:///collect.db",
     )
 )
 def store(ctx: typer.Context) -> None:
-    """Check, copy, restore, export and delete what the collection service keeps. Serve makes the store, or restore."""
+    """Check, copy, export and delete what the service keeps.
+
+    Serve makes the store, or restore. Tokens say who may do what at the service.
+    """
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
@@ -207,7 +212,10 @@ def check(
     quick: Annotated[bool, typer.Option("--quick", help="Leave out what reads every row.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Check that sums, ids, reports and hashes agree; the exit code is 1 if they do not. Nothing is changed."""
+    """Check that sums, ids, reports and hashes agree.
+
+    The exit code is 1 if they do not. Nothing is changed.
+    """
     with existing(store, read_only=True) as opened:
         wrong = opened.check(deep=not quick)
         surveys = len(opened.surveys())
@@ -222,7 +230,7 @@ def check(
 
 @app.command(epilog=examples("deniable store backup copy.db --store sqlite:///collect.db"))
 def backup(
-    to: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.", show_default=False)],
+    to: Annotated[Path, argument("FILE", "Where the copy goes.")],
     store: StoreUrl = DEFAULT,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there, whatever it is.")] = False,
 ) -> None:
@@ -240,12 +248,13 @@ def backup(
     )
 )
 def restore(
-    copy: Annotated[Path, typer.Argument(metavar="FILE", help="What store backup has saved.", show_default=False)],
+    copy: Annotated[Path, argument("FILE", "What store backup has saved.")],
     store: StoreUrl = DEFAULT,
 ) -> None:
-    """Make a new store of a copy, of either kind: all of it or nothing. A store that is there is never replaced.
+    """Make a new store from a copy, all of it or nothing.
 
-    Everything is as it was when the copy was made: reports that were acknowledged later are not in it.
+    The store may be of either kind. A store that is there is never replaced. Everything is as it was when the copy was
+    made: reports that were acknowledged later are not in it.
     """
     if not copy.is_file():
         raise SpecError(f"there is no copy {str(copy)!r}: name a file that deniable store backup has saved")
@@ -267,9 +276,10 @@ def upgrade(
     store: StoreUrl = DEFAULT,
     yes: Annotated[bool, typer.Option("--yes", help="All processes of the other version have ended.")] = False,
 ) -> None:
-    """Let this version of deniable write a store that another version has written, and no other from now on.
+    """Let this version write a store of another version.
 
-    The same command of an older version goes back to it. Tables of another version are refused and not converted.
+    From now on no other version writes it. The same command of an older version goes back to it. Tables of another
+    version are refused and not converted.
     """
     with existing(store) as opened:
         before = opened.software()
@@ -284,7 +294,7 @@ def upgrade(
 
 @app.command("close-epoch", epilog=examples("deniable store close-epoch 12 --store sqlite:///collect.db"))
 def close_epoch(
-    epoch: Annotated[int, typer.Argument(metavar="EPOCH", min=0, help="Its number.", show_default=False)],
+    epoch: Annotated[int, argument("EPOCH", "Its number.", min=0)],
     store: StoreUrl = DEFAULT,
     survey: Which = None,
     yes: Annotated[bool, typer.Option("--yes", help="Close an epoch whose reports are still taken.")] = False,
@@ -315,11 +325,14 @@ def close_epoch(
 
 @app.command("reopen-epoch", epilog=examples("deniable store reopen-epoch 12 --store sqlite:///collect.db"))
 def reopen_epoch(
-    epoch: Annotated[int, typer.Argument(metavar="EPOCH", min=0, help="Its number.", show_default=False)],
+    epoch: Annotated[int, argument("EPOCH", "Its number.", min=0)],
     store: StoreUrl = DEFAULT,
     survey: Which = None,
 ) -> None:
-    """Take reports of a closed epoch again, as after a wrong clock. Sums stay, and replays are still recognized."""
+    """Take reports of a closed epoch again.
+
+    For example after a wrong clock. Sums stay, and replays are still recognized.
+    """
     with existing(store) as opened:
         chosen = chosen_in(opened, survey)
         terms = chosen.terms
@@ -335,9 +348,9 @@ def trust_clock(
     store: StoreUrl = DEFAULT,
     yes: Annotated[bool, typer.Option("--yes", help="The time that is shown is right.")] = False,
 ) -> None:
-    """Tell the running service that the clock of this machine is right, so that it closes epochs at once.
+    """Tell the running service that its clock is right.
 
-    Without that it watches its clock for an hour after each start and after each jump.
+    It then closes epochs at once. Without that it watches its clock for an hour after each start and after each jump.
     """
     with existing(store) as opened:
         now, other = time.time(), opened.time().clock
@@ -364,12 +377,10 @@ def delete_reports(
     store: StoreUrl = DEFAULT,
     survey: Which = None,
     epochs: Annotated[
-        str | None,
-        typer.Option("--epochs", metavar="A..B", help="Only these epochs: 3..5, 3.., ..5 or 3.", show_default="all"),
+        str | None, option("A..B", "Only these epochs: 3..5, 3.., ..5 or 3.", "--epochs", default="all")
     ] = None,
     before: Annotated[
-        str | None,
-        typer.Option("--before", metavar="DATE", help="Only epochs that ended by this date: 2026-10-01, in UTC."),
+        str | None, option("DATE", "Only epochs that ended by this date: 2026-10-01, in UTC.", "--before", default=True)
     ] = None,
     yes: Yes = False,
 ) -> None:
@@ -414,10 +425,10 @@ def delete_reports(
     "delete-survey", epilog=examples("deniable store delete-survey --survey after-work --store sqlite:///collect.db")
 )
 def delete_survey(store: StoreUrl = DEFAULT, survey: Which = None, yes: Yes = False) -> None:
-    """Delete a survey with all that was collected: its specification, sums, ids and kept reports.
+    """Delete a survey with all that was collected.
 
-    Its fingerprint stays: who sends to it is told that it was deleted, and the same survey is not published here again.
-    Copies that were made before still have everything.
+    Its specification, sums, ids and kept reports are deleted. Its fingerprint stays: who sends to it is told that it
+    was deleted, and the same survey is not published here again. Copies that were made before still have everything.
     """
     with existing(store) as opened:
         chosen = chosen_in(opened, survey)
@@ -455,7 +466,7 @@ def _tidy(store: Store) -> None:
 
 
 def _ask(yes: bool, question: str) -> None:
-    """Go on only if that is meant; who cannot be asked says so before."""
+    """Ask for confirmation; without a terminal it must be given beforehand by an option."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -483,12 +494,11 @@ def _listed(epochs: Sequence[int]) -> str:
     )
 )
 def export(
-    to: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="Where the files go.", show_default=False)],
+    to: Annotated[Path, argument("DIRECTORY", "Where the files go.")],
     store: StoreUrl = DEFAULT,
     survey: Which = None,
     epochs: Annotated[
-        str | None,
-        typer.Option("--epochs", metavar="A..B", help="Only these epochs: 3..5, 3.., ..5 or 3.", show_default="all"),
+        str | None, option("A..B", "Only these epochs: 3..5, 3.., ..5 or 3.", "--epochs", default="all")
     ] = None,
     per_epoch: Annotated[
         bool, typer.Option("--per-epoch", help="A tally for each epoch, tally-3.json and so on, not one of all.")
@@ -499,9 +509,10 @@ def export(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what was exported there before.")] = False,
 ) -> None:
-    """Write a survey, its tally and, where they are kept, its reports, as files that the other commands take.
+    """Write a survey, its tally and its reports to files.
 
-    An epoch that is still open may grow between one file and the next.
+    The other commands take these files. Reports are written where they are kept. An epoch that is still open may grow
+    between one file and the next.
     """
     first, last = (None, None) if epochs is None else read_range(epochs)
     with existing(store, read_only=True) as opened:

@@ -1,4 +1,4 @@
-"""`deniable survey`: propose a draft, make a survey file of it, check, compare, publish and end it."""
+"""`deniable survey`: propose a draft, make a survey file from it, check, compare, publish and end it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from deniable.cli.load_survey import (
     epsilon_words,
     find,
     losses,
-    read_target,
+    read_survey,
     refuse_expired,
     refuse_uncollected,
 )
-from deniable.cli.options import AdminToken, Json, Output, named, new_app, only_one_stdin, read_text
+from deniable.cli.options import AdminToken, Json, Output, argument, named, new_app, only_one_stdin, option, read_text
 from deniable.cli.output import examples, many, shown
 from deniable.collect.analyst import Analyst
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
@@ -48,16 +48,16 @@ from deniable.surveys.promises import amplified, band, kept, lifetime, paragraph
 from deniable.surveys.results import part_id
 from deniable.surveys.terms import span, write_time
 
-Given = Annotated[str, typer.Argument(metavar="SURVEY", help="A survey file, in JSON.", show_default=False)]
+Given = Annotated[str, argument("SURVEY", "A survey file, in JSON.")]
 
 app = new_app()
 
 _MOST_ANSWERS = 80
-"""Characters of the possible answers that are listed in a table."""
+"""Maximum number of characters of the possible answers in a table."""
 _QUERIED = ("queries", "regression")
 LEVEL = 0.95
 WIDE = 0.1
-"""Intervals that reach further than this to either side say little."""
+"""Intervals with a larger half-width than this say little."""
 
 
 @app.callback(
@@ -69,10 +69,15 @@ WIDE = 0.1
         "deniable survey diff last-year.json survey.json",
         "deniable survey publish survey.json --to https://collect.example.org",
         "deniable survey close after-work --at https://collect.example.org --yes",
+        "deniable survey next round-1.json tally-1.json -o round-2.json",
+        "deniable survey sum-shares survey.json --epoch 0 -o tally.json",
     )
 )
 def survey(ctx: typer.Context) -> None:
-    """Survey files: questions with their protocols, known by a fingerprint."""
+    """Make, check, compare and publish surveys and their rounds.
+
+    A survey file holds questions with their protocols, and is known by its fingerprint.
+    """
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
@@ -85,22 +90,18 @@ def survey(ctx: typer.Context) -> None:
     ),
 )
 def draft_from(
-    answers: Annotated[
-        str,
-        typer.Argument(
-            metavar="ANSWERS", help="CSV with a header, or Parquet; '-' for CSV on standard input.", show_default=False
-        ),
-    ],
+    answers: Annotated[str, argument("ANSWERS", "CSV with a header, or Parquet; '-' for CSV on standard input.")],
     to: Output = None,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="Of every question.")] = "1",
+    epsilon: Annotated[str, option("E", "Of every question.", default=True)] = "1",
     at_least: Annotated[
-        int, typer.Option(metavar="N", help="Answers of fewer people are not listed: they count as other.")
+        int, option("N", "Answers of fewer people are not listed: they count as other.", default=True)
     ] = 10,
 ) -> None:
-    """Propose a draft for a file of answers: a question per column, to be read and corrected before it is used.
+    """Propose a draft for a file of answers.
 
-    Few different values become a list, whole numbers a range, everything else open text. Columns that look like ids,
-    names or dates are left out. The labels of a survey are public, and these come from true data.
+    It has a question per column. Read and correct it before it is used. Few different values become a list, whole
+    numbers a range, everything else open text. Columns that look like ids, names or dates are left out. The labels of a
+    survey are public, and these come from true data.
     """
     exact.as_epsilon(epsilon)
     found = propose(answers, epsilon, at_least)
@@ -154,27 +155,22 @@ def _print_next(columns: dict[str, str], answers: str, to: Path) -> None:
     )
 )
 def new(
-    draft: Annotated[
-        str,
-        typer.Argument(
-            metavar="DRAFT", help="A draft in JSON: questions with answers, epsilon and protocol.", show_default=False
-        ),
-    ],
+    draft: Annotated[str, argument("DRAFT", "A draft in JSON: questions with answers, epsilon and protocol.")],
     tables: Annotated[
         list[str] | None,
-        typer.Option(
-            "--table",
-            metavar="[ID=]PROOF",
-            help="A proof that deniable design saved, or a channel: it asks this question, or the only one without "
+        option(
+            "[ID=]PROOF",
+            "A proof that deniable design saved, or a channel: it asks this question, or the only one without "
             "answers; may be repeated.",
-            show_default=False,
+            "--table",
         ),
     ] = None,
     to: Output = None,
 ) -> None:
-    """Make a survey from a draft: fill in each question's protocol, by name or by the planner's choice.
+    """Make a survey from a draft.
 
-    A mechanism of deniable design asks a question with --table, or as "answers": {"table": "proof.json"} in the draft.
+    Fills in the protocol of each question, by name or by the planner's choice. A mechanism of deniable design asks a
+    question with --table, or as "answers": {"table": "proof.json"} in the draft.
     """
     content = parse_json(read_text(draft), named(draft))
     if isinstance(content, dict) and content.get("format") == FORMAT:
@@ -209,14 +205,14 @@ def _with_tables(draft: Any, tables: list[str]) -> Any:
             listed = ", ".join(str(entry.get("id")) for entry in asked)
             raise SpecError(f"say which question {table!r} is for, as --table ID=PROOF; there are {listed}")
         given = known[0].get("answers", {})
-        if not isinstance(given, dict) or set(given) - {"number", "read"}:  # of a mean, the draft says which numbers
+        if not isinstance(given, dict) or set(given) - {"number", "read"}:  # for a mean, the draft says which numbers
             raise SpecError(f"question {id!r} has answers in the draft already: leave them out, the table has its own")
         known[0]["answers"] = given | {"table": read_json(path)}
     return draft
 
 
 def _with_proofs(draft: Any, folder: Path) -> Any:
-    """The draft with proofs of `deniable design` in the place of the names of their files."""
+    """The draft with the file names of proofs of `deniable design` replaced by the proofs."""
     entries = draft.get("questions") if isinstance(draft, dict) else None
     for entry in entries if isinstance(entries, list) else []:
         answers = entry.get("answers") if isinstance(entry, dict) else None
@@ -239,8 +235,11 @@ def show(
         bool, typer.Option("--canonical", help="Write the bytes whose SHA-256 is the fingerprint.")
     ] = False,
 ) -> None:
-    """Show a survey: its fingerprint, its questions, what one submission gives away, and what respondents read."""
-    given = _read(source)
+    """Show a survey, and what it promises.
+
+    Its fingerprint, its questions, what one submission gives away, and what respondents read.
+    """
+    given = read_survey(source)
     if canonical:
         sys.stdout.buffer.write(b"deniable-survey-v1\0" + given.canonical)
     elif as_json:
@@ -262,19 +261,16 @@ def show(
 def validate(
     source: Given,
     at_most: Annotated[
-        str | None,
-        typer.Option(
-            "--epsilon", metavar="E", help="The most that a device may give away in its lifetime.", show_default=False
-        ),
+        str | None, option("E", "The most that a device may give away in its lifetime.", "--epsilon")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a survey: every field, every protocol's exact epsilon, and what a lifetime may give away.
+    """Check every field and every epsilon of a survey.
 
-    The exit code is 0 if the survey is valid, 1 if it is and a lifetime may give away more than --epsilon, 2 if the
-    file is no valid survey; then one sentence says why.
+    Also what a lifetime may give away. The exit code is 0 if the survey is valid, 1 if it is and a lifetime may give
+    away more than --epsilon, 2 if the file is no valid survey; then one sentence says why.
     """
-    made = _read(source)
+    made = read_survey(source)
     limit = None if at_most is None else exact.fraction(at_most, "the epsilon")
     most = made.lifetime_epsilon
     within = None if limit is None else most is not None and most <= limit
@@ -301,18 +297,18 @@ def validate(
     ),
 )
 def compare(
-    before: Annotated[str, typer.Argument(metavar="OLD", help="The survey as it was.", show_default=False)],
-    after: Annotated[str, typer.Argument(metavar="NEW", help="The survey as it would be.", show_default=False)],
+    before: Annotated[str, argument("OLD", "The survey as it was.")],
+    after: Annotated[str, argument("NEW", "The survey as it would be.")],
     allowed: Annotated[bool, typer.Option("--weaker-privacy", help="Do not fail when privacy gets weaker.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what changes for a respondent from one survey to the next; fail when privacy gets weaker.
+    """Show what changes from one survey to the next.
 
-    The exit code is 0 if nothing gets weaker or --weaker-privacy says that it is meant, 1 if privacy gets weaker, 2 if
-    a file is no valid survey.
+    That is, for a respondent. Fails when privacy gets weaker. The exit code is 0 if nothing gets weaker or --weaker-
+    privacy says that it is meant, 1 if privacy gets weaker, 2 if a file is no valid survey.
     """
     only_one_stdin(before, after)
-    old, new = _read(before), _read(after)
+    old, new = read_survey(before), read_survey(after)
     changes = diff(old, new)
     worse = weaker(changes)
     if as_json:
@@ -336,10 +332,8 @@ def compare(
     )
 )
 def publish(
-    source: Annotated[
-        str, typer.Argument(metavar="SURVEY", help="A survey, or a draft of one, in JSON.", show_default=False)
-    ],
-    server: Annotated[str, typer.Option("--to", metavar="URL", help="The collection service.", show_default=False)],
+    source: Annotated[str, argument("SURVEY", "A survey, or a draft of one, in JSON.")],
+    server: Annotated[str, option("URL", "The collection service.", "--to")],
     token: AdminToken = None,
     to: Output = None,
     allowed: Annotated[
@@ -392,22 +386,21 @@ def publish(
 def close(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="SURVEY",
-            help="A survey file, or the survey's name at the service, or the beginning of its fingerprint.",
-            show_default=False,
-        ),
+        argument("SURVEY", "A survey file, or the survey's name at the service, or the beginning of its fingerprint."),
     ],
-    server: Annotated[str, typer.Option("--at", metavar="URL", help="The collection service.", show_default=False)],
+    server: Annotated[str, option("URL", "The collection service.", "--at")],
     token: AdminToken = None,
     yes: Annotated[bool, typer.Option("--yes", help="Close a survey that can still be answered.")] = False,
 ) -> None:
-    """End a survey for good: the service takes no more reports of it. What was collected stays, and can be read."""
+    """End a survey for good.
+
+    The service takes no more reports of it. What was collected stays, and can be read.
+    """
     with Analyst(server, token) as service:
         given = find(service, source)
         states = {one.fingerprint: one.state for one in service.surveys()}
-        state = states.get(given.fingerprint) if isinstance(given, Survey) else None
-        if not isinstance(given, Survey) or state is None:
+        state = states.get(given.fingerprint)
+        if state is None:
             raise SpecError(f"the service does not have the survey of {named(source)}")
         if state in ("waiting", "collecting") and not yes:
             raise SpecError(
@@ -424,7 +417,7 @@ def close(
 
 
 def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
-    """Show a survey that was made from a draft: its promises, where they come from, and how exact it will be."""
+    """Show a survey that was made from a draft: its promises, their origin, and how precise it will be."""
     print_survey(made)
     _print_division(made, draft)
     _print_plans(made, plans)
@@ -433,10 +426,10 @@ def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
 
 
 def _print_decisions(made: Survey) -> None:
-    """Of questions that were designed for hypotheses: how many people decide between them."""
+    """Questions that were designed for hypotheses: how many people are needed to decide between them."""
     for question in made:
-        for part, (protocol, nobody) in question.protocol.part_tallies(question.protocol.empty()).items():
-            start = protocol.verdict(nobody)
+        for part, (protocol, nobody) in question.protocol.worth().split(question.protocol.empty()).items():
+            start = protocol.worth().decide(nobody)
             if not isinstance(start, Decision):
                 continue
             *rest, last = (shown(name) for name in start.names)
@@ -460,13 +453,6 @@ def _words(value: Fraction | str) -> str:
 def is_draft(content: Any) -> bool:
     """Whether a JSON document is a draft."""
     return isinstance(content, dict) and "kind" not in content and "questions" in content
-
-
-def _read(source: str) -> Survey:
-    given = read_target(source)
-    if not isinstance(given, Survey):
-        raise SpecError(f"{named(source)} is the spec of a protocol, not a survey")
-    return given
 
 
 def _read_spec(content: Any, source: str) -> Survey:
@@ -625,7 +611,7 @@ def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
         ("open", f"{write_time(terms.opens)} to {write_time(terms.expires)}, {_epochs(terms)}"),
         *_clocks(terms),
         ("kept", kept(survey)),
-        ("shown from", f"{many(terms.show_from, 'answer')} on"),
+        ("shown from", f"{many(terms.min_reports, 'answer')} on"),
         *([("replaces", terms.replaces)] if terms.replaces else []),
         *_place(terms),
     ]
@@ -699,31 +685,31 @@ def _print_division(survey: Survey, draft: Mapping[str, Any]) -> None:
 
 
 def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
-    """Show how exact the result will be, for each question."""
+    """Show how precise the result will be, for each question."""
     people = crowds(draft)
     if not people:
         return
     rows = []
     for id, protocol, n in _parts(survey, people):
         reach = half_width(protocol, n, LEVEL)
-        if protocol.reads in ("ranges", "rectangles", "places", "series"):  # a share, whichever it is
+        if protocol.worth().read in ("ranges", "rectangles", "places", "series"):  # a share, whichever it is
             rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", "-"])
             continue
-        if protocol.reads in _QUERIED:
+        if protocol.worth().read in _QUERIED:
             rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} % of a query's range", "-"])
             continue
-        if protocol.unit or protocol.reads not in ("shares", "items", "keys", "found"):
-            rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
+        if protocol.worth().unit or protocol.worth().read not in ("shares", "items", "keys", "found"):
+            rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.worth().unit)}".rstrip(), "-"])
             continue
         if math.isnan(reach):  # different shares of the answers give the same reports
             rows.append([shown(id), f"{n:,}", "not determined", "-"])
             continue
-        clear = protocol.visible(n, LEVEL)
+        clear = protocol.worth(n).visible(LEVEL)
         from_share = "none" if clear is None else f"{_percent(clear)} %"
         rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", from_share])
     output.write(f"\nexpected{_each(survey)}:\n")
     output.table(["question", "people", f"{100 * LEVEL:g}% interval", "smallest visible share"], rows)
-    if any(protocol.reads == "regression" for _, protocol, _ in _parts(survey, people)):
+    if any(protocol.worth().read == "regression" for _, protocol, _ in _parts(survey, people)):
         output.write("\n")
         output.prose(
             "A regression asks for means of queries, and reads the coefficients from them: how exact these are depends "
@@ -732,9 +718,9 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
 
 
 def _parts(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, Protocol, int]]:
-    """Each question, or each part of its answers, with its protocol and about how many people it gets."""
+    """Each question, or each part of its answers, with its protocol and about how many people answer it."""
     for id, n in people.items():
-        for part, (protocol, some) in survey[id].protocol.parts(n).items():
+        for part, (protocol, some) in survey[id].protocol.worth(n).parts.items():
             yield part_id(id, part), protocol, some
 
 
@@ -750,8 +736,8 @@ def _too_wide(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, 
     """A warning about questions whose intervals will be wide."""
     needed = {}
     for id, protocol, n in _parts(survey, people):
-        if protocol.reads not in ("shares", "series"):
-            continue  # how exact a figure must be depends on what it is
+        if protocol.worth().read not in ("shares", "series"):
+            continue  # the necessary precision depends on what the figure is
         wide = half_width(protocol, n, LEVEL) / WIDE
         if wide > 1:
             needed[id] = people[id.partition(".")[0]] * wide**2  # errors shrink with the root of the number of people
@@ -784,7 +770,7 @@ def _percent(share: float) -> str:
 
 
 def _round(value: float) -> int:
-    """Up to two digits.
+    """Rounded up to two digits.
 
     >>> _round(4301.0), _round(99.5), _round(4300.0)
     (4400, 100, 4300)

@@ -1,4 +1,4 @@
-"""`deniable synthesize`: records drawn from a model of randomized reports, and a report of what they keep."""
+"""`deniable synthesize`: records drawn from a model of randomized reports, and a report on what they preserve."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable._files import atomic_write
 from deniable._plain import csv_cell
 from deniable.cli import output
+from deniable.cli.crosstabs import Question, joint
 from deniable.cli.estimate import EpochRange, Few, FromService, Summed, Surveyed, sums
-from deniable.cli.load_survey import Target, questions
-from deniable.cli.marginals import Question, joint
-from deniable.cli.options import AnalystToken, Json, new_app
+from deniable.cli.load_survey import questions
+from deniable.cli.options import AnalystToken, Json, new_app, option
 from deniable.cli.output import examples, shown
 from deniable.domains import Integers, ListedDomain, Records
 from deniable.errors import SpecError
@@ -27,6 +26,7 @@ from deniable.labels import text
 from deniable.results import Floats, Joint
 from deniable.results.joint import Model
 from deniable.results.models import METHODS
+from deniable.surveys import Survey
 from deniable.surveys.tables import as_answers
 
 app = new_app()
@@ -44,27 +44,17 @@ _FORMATS = (".parquet", ".csv", ".arrow")
 def synthesize(
     survey: Surveyed,
     inputs: Summed = None,
-    records: Annotated[int, typer.Option(metavar="N", help="How many records.")] = 1000,
-    save: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="A .parquet, .csv or .arrow file.", show_default=False),
-    ] = None,
-    model: Annotated[str, typer.Option(metavar="METHOD", help=f"The model: {', '.join(METHODS)}.")] = "latent",
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Draw the same records again.", show_default=False)
-    ] = None,
+    records: Annotated[int, option("N", "How many records.", default=True)] = 1000,
+    save: Annotated[Path | None, option("FILE", "A .parquet, .csv or .arrow file.", "-o", "--output")] = None,
+    model: Annotated[str, option("METHOD", f"The model: {', '.join(METHODS)}.", default=True)] = "latent",
+    seed: Annotated[int | None, option("N", "Draw the same records again.")] = None,
     compare: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="True records (.csv or .parquet), for a test: how well a regression learns from the synthetic ones.",
-            show_default=False,
+        option(
+            "FILE", "True records (.csv or .parquet), for a test: how well a regression learns from the synthetic ones."
         ),
     ] = None,
-    learnt: Annotated[
-        str | None,
-        typer.Option("--target", metavar="COLUMN", help="With --compare: what is to be predicted.", show_default=False),
-    ] = None,
+    learnt: Annotated[str | None, option("COLUMN", "With --compare: what is to be predicted.", "--target")] = None,
     question: Question = None,
     service: FromService = None,
     token: AnalystToken = None,
@@ -72,11 +62,12 @@ def synthesize(
     few: Few = False,
     as_json: Json = False,
 ) -> None:
-    """Draw synthetic records from a model of the reports, and say what they keep and what they do not.
+    """Draw synthetic records from a model of the reports.
 
-    The records are about no person: everything in them comes from the randomized reports. They keep the tables of
-    columns that were asked together, up to the noise, and nothing that is only in more columns. They look like the
-    answers that were asked for; numbers are drawn within their cell, all of it equally likely.
+    The output says what they keep and what they do not. The records are about no person: everything in them comes from
+    the randomized reports. They keep the tables of columns that were asked together, up to the noise, and nothing that
+    is only in more columns. They look like the answers that were asked for; numbers are drawn within their cell, all of
+    it equally likely.
     """
     if save is None or save.suffix not in _FORMATS:
         raise SpecError(f"name the file with -o: it ends in {', '.join(_FORMATS)}")
@@ -124,14 +115,14 @@ def synthesize(
     output.files(saved=save)
 
 
-def _domain(target: Target, id: str) -> Records:
+def _domain(target: Survey, id: str) -> Records:
     domain = questions(target)[id][1].domain
     assert isinstance(domain, Records)
     return domain
 
 
 def _read(path: Path, domain: Records) -> dict[str, Any]:
-    """True records as columns that the domain takes."""
+    """True records as columns for the domain."""
     if path.suffix not in (".csv", ".parquet"):
         raise SpecError("--compare reads a .csv or a .parquet file, with one column per part of a record")
     try:
@@ -150,14 +141,14 @@ def _read(path: Path, domain: Records) -> dict[str, Any]:
 
 
 def learns(domain: Records, drawn: Mapping[str, Any], true: Mapping[str, Any], target: str) -> dict[str, Any]:
-    """How well a regression on synthetic records predicts true ones, beside one on true records and a guess.
+    """How well a regression on synthetic records predicts true ones, compared with one on true records and a guess.
 
-    Logistic for a list of answers: AUC of two, accuracy of more. Linear for numbers: R^2. Numbers are features, and of
-    lists every answer is one.
+    Logistic for a list of answers: AUC for two, accuracy for more. Linear for numbers: R^2. Each number is a feature,
+    and so is each answer of a list.
     """
     linear = require("sklearn.linear_model", "learn")
     metrics = require("sklearn.metrics", "learn")
-    own = domain[target]  # or there is no such column
+    own = domain[target]  # raises an error if there is no such column
     made, given = domain.encode(drawn), domain.encode(true)
     order = np.random.default_rng(0).permutation(len(given))
     train, test = given[order[: len(given) // 2]], given[order[len(given) // 2 :]]
@@ -200,8 +191,8 @@ def learns(domain: Records, drawn: Mapping[str, Any], true: Mapping[str, Any], t
 
 
 def keeps(found: Joint, model: Model, coded: Mapping[str, NDArray[np.intp]]) -> list[dict[str, Any]]:
-    """How far records, given as their cells, are from each table of two columns: the unbiased one where it was asked
-    for, else the model's."""
+    """How far records, given as their cells, are from each table of two columns: the unbiased one if it was asked for,
+    else the model's."""
     rows = []
     for first, second in combinations(found.axes, 2):
         shape = len(found.axes[first]), len(found.axes[second])

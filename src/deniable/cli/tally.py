@@ -1,8 +1,7 @@
-"""`deniable tally`: reports and earlier tallies become one tally, on all cores or on a Spark cluster."""
+"""`deniable tally`: combine reports and earlier tallies into one tally, on all cores or on a Spark cluster."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -10,16 +9,14 @@ from typing import Annotated
 
 import typer
 
-from deniable._files import atomic_write
 from deniable.cli import output
-from deniable.cli.load_survey import Target, read_first
+from deniable.cli.load_survey import read_first
 from deniable.cli.options import STDIN, About, Engine, Master, Output, Wheel, new_app, only_one_stdin, refuse_keyboard
 from deniable.cli.output import examples, many, progress
 from deniable.errors import DeniableError, ReportError, SpecError
 from deniable.files import Outcome, count_files
 from deniable.files.places import Place, expand
 from deniable.files.spark import connect, count_files_on
-from deniable.protocols import Tally
 from deniable.surveys import Survey, SurveyTally
 
 app = new_app()
@@ -84,10 +81,11 @@ def tally(
     master: Master = None,
     wheel: Wheel = None,
 ) -> None:
-    """Add reports up: what remains is one vector of counts per question, and the reports need not be kept.
+    """Add up reports and tallies, on all cores or on a cluster.
 
-    Every file that is named is counted, and so is every file of a directory, but for the survey itself. A tally does
-    not say which reports it is the sum of: counted beside these reports, it counts them a second time.
+    What remains is one vector of counts per question; the reports need not be kept. Every file that is named is
+    counted, and so is every file of a directory, but for the survey itself. A tally does not say which reports it is
+    the sum of: counted beside these reports, it counts them a second time.
 
     A file that is damaged, or of another survey, is listed with the reason and not counted at all; the others are, and
     the exit code is 1. With --strict, or when no file is left, nothing is written.
@@ -122,8 +120,8 @@ def tally(
         raise typer.Exit(SOME_REFUSED)
 
 
-def counted(target: Target, survey: str, inputs: list[str]) -> SurveyTally | Tally:
-    """The sum of all inputs. Raises an error if one is refused, and names all that are."""
+def counted(target: Survey, survey: str, inputs: list[str]) -> SurveyTally:
+    """The sum of all inputs. Raises an error that names every refused input."""
     inputs = _chosen(target, survey, inputs)
     with progress("counting") as advance:
         result = count_files(target, inputs, None, progress=advance)
@@ -131,8 +129,8 @@ def counted(target: Target, survey: str, inputs: list[str]) -> SurveyTally | Tal
     return result.tally
 
 
-def _chosen(target: Target, survey: str, inputs: list[str]) -> list[str]:
-    """The inputs; a directory with the survey in it is replaced by its other files."""
+def _chosen(target: Survey, survey: str, inputs: list[str]) -> list[str]:
+    """The inputs; a directory that contains the survey is replaced by its other files."""
     only_one_stdin(survey, *inputs)
     if STDIN in inputs:
         refuse_keyboard("name files of reports, or pipe reports or a tally in")
@@ -150,7 +148,7 @@ def _refuse_nothing(result: Outcome) -> None:
 
 
 def _refuse_some(result: Outcome, consequence: str) -> None:
-    """Raise an error if a file was refused, and name all that were."""
+    """Raise an error if a file was refused, and name all of them."""
     if len(result.refused) == 1:
         raise result.refused[0].error
     if result.refused:
@@ -165,12 +163,10 @@ def _share(result: Outcome) -> str:
 
 def _write(result: Outcome, to: Path | None) -> None:
     if to is None:
-        output.write(_json(result.tally))
+        output.write(result.tally.to_json())
         return
-    with atomic_write(to) as file:
-        file.write(_json(result.tally).encode())
-    tallies = result.tally.tallies if isinstance(result.tally, SurveyTally) else {"report": result.tally}
-    output.table(["question", "reports"], [[id, str(tally.n)] for id, tally in tallies.items()])
+    result.tally.save(to)
+    output.table(["question", "reports"], [[id, str(tally.n)] for id, tally in result.tally.tallies.items()])
     output.write(f"\ncounted: {_contents(result)}")
     if result.resumed:
         output.write(f"\nknown from before: {result.resumed} of {result.files} files")
@@ -204,23 +200,17 @@ def _tell(result: Outcome) -> None:
         output.note("warning", f"{_share(result)} were not counted")
 
 
-def _json(result: SurveyTally | Tally) -> str:
-    return (
-        result.to_json() if isinstance(result, SurveyTally) else json.dumps(result.spec(), separators=(",", ":")) + "\n"
-    )
-
-
 # -- directories ---------------------------------------------------------------------------------------
 
 
-def _within(target: Target, directory: str) -> list[str]:
-    """The files of a directory without the survey that is counted; the directory itself if it does not hold that."""
+def _within(target: Survey, directory: str) -> list[str]:
+    """The files of a directory without the survey that is counted; the directory itself if the survey is not in it."""
     names = [place.name for place in expand([directory]) if isinstance(place, Place)]
     chosen = [name for name in names if not _is_survey(target, name)]
     return chosen if chosen and len(chosen) < len(names) else [directory]
 
 
-def _is_survey(target: Target, name: str) -> bool:
+def _is_survey(target: Survey, name: str) -> bool:
     # A pipe can be read only once, by the reader that counts it.
     if not name.endswith(".json") or not os.path.isfile(name):
         return False
@@ -228,6 +218,6 @@ def _is_survey(target: Target, name: str) -> bool:
         with open(name, "rb") as file:
             if not _SURVEY.match(file.read(256)):
                 return False
-        return isinstance(target, Survey) and Survey.load(name).fingerprint == target.fingerprint
+        return Survey.load(name).fingerprint == target.fingerprint
     except (OSError, DeniableError):
-        return False  # counting says what is wrong
+        return False  # counting raises the error with the reason

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from fractions import Fraction
@@ -13,14 +11,13 @@ import typer
 
 from deniable import exact
 from deniable._files import parse_json
-from deniable._plain import csv_cell
 from deniable.channels import Channel
 from deniable.channels.hypothesis import Decision, decide
 from deniable.channels.laws import Laws
 from deniable.channels.laws import read_laws as as_laws
 from deniable.cli import output
-from deniable.cli.estimate import EpochRange, Few, FromService, Summed, shown_enough, sums
-from deniable.cli.load_survey import Target, questions
+from deniable.cli.estimate import EpochRange, Few, FromService, Summed, sums
+from deniable.cli.load_survey import questions, shown_enough
 from deniable.cli.options import (
     STDIN,
     AnalystToken,
@@ -39,13 +36,18 @@ from deniable.cli.read_channels import Names, read_channel, read_laws, read_some
 from deniable.design import Certificate
 from deniable.design.base import FORMAT
 from deniable.errors import LabelError, MismatchError, SpecError
-from deniable.labels import Label
-from deniable.protocols import Table, Tally
-from deniable.results import Distribution, Estimate, Mean, Result, SignificanceTest, Strata, compare
+from deniable.protocols import Table
+from deniable.protocols.traits import needs_candidates
+from deniable.results import Document, Result, SignificanceTest, compare
+from deniable.results.document import plain
+from deniable.results.render import as_csv as csv_text
+from deniable.results.render import cells
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import ONCE, SAME_DEVICES, Repeats, find, part_id
 
 app = new_app()
+
+_SHARES, _NUMBERS = ("shares",), ("mean", "distribution")
 
 
 @app.command(
@@ -140,7 +142,7 @@ def decide_between(
     as_csv: Csv = False,
     formulas: Formulas = False,
 ) -> None:
-    """Decide which hypothesis the reports favour, or test shares, a mean or groups, with p-values.
+    """Test hypotheses, shares, a mean or groups, with p-values.
 
     With --shares, --mean or --against a chi-square test uses the noise of the protocol and the error of having asked
     these people and not others.
@@ -154,7 +156,7 @@ def decide_between(
     """
     one_format(as_json, as_csv)
     only_one_stdin(source, counts, laws, *(inputs or []))
-    target: Target | None
+    target: Survey | None
     given = [shares is not None, mean is not None, bool(against), strata]
     if any(given):
         if sum(given) > 1 or laws is not None or law or counts:
@@ -211,7 +213,7 @@ def _mechanism(source: str) -> tuple[Channel, Laws | None]:
 
 
 def _hypotheses(laws: str | None, law: list[str] | None, names: Names) -> Laws | None:
-    """The laws that were given, in the order of the answers."""
+    """The given laws, in the order of the answers."""
     if law:
         return Laws.numbered([_weights(read_vector(one, names, f"law {i}")) for i, one in enumerate(law)])
     if laws is None:
@@ -240,19 +242,19 @@ def _of_reports(
     token: str | None,
     epochs: str | None,
     few: bool,
-) -> tuple[Target, dict[str, Decision]]:
+) -> tuple[Survey, dict[str, Decision]]:
     target, total, repeats = sums(source, inputs, service, token, epochs)
-    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
+    tallies = total.tallies
     # A record's parts are decided one by one, each from its own reports.
     known = {
         part_id(id, part): own
         for id, (_, protocol) in questions(target).items()
-        for part, own in protocol.part_tallies(tallies[id]).items()
+        for part, own in protocol.worth().split(tallies[id]).items()
     }
     if question is not None and question not in known:
         raise LabelError(f"there is no question {question!r}; there are {', '.join(known)}")
     given = laws is not None or bool(law)
-    asked = [id for id, (one, _) in known.items() if one.hypotheses or (given and isinstance(one, Table))]
+    asked = [id for id, (one, _) in known.items() if one.worth().hypotheses or (given and isinstance(one, Table))]
     if question is not None:
         if question not in asked:
             raise SpecError(
@@ -281,26 +283,24 @@ def _of_reports(
 # -- given shares, a mean, other groups ---------------------------------------------------------------------
 
 
-def _parts(
-    target: Target, total: SurveyTally | Tally, repeats: Repeats, question: str | None = None
-) -> dict[str, Result]:
-    """The results of the questions that can be read without further help, by question and part; or of one of them."""
-    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
+def _parts(target: Survey, total: SurveyTally, repeats: Repeats, question: str | None = None) -> dict[str, Result]:
+    """The results of the questions that need no further input, by question and part; or of one of them."""
+    tallies = total.tallies
     found: dict[str, Result] = {}
     known = questions(target)
     only = None if question is None else question.partition(".")[0]
     for id, (_, protocol) in known.items():
-        if not protocol.needs_candidates and (only not in known or id == only):
+        if not needs_candidates(protocol) and (only not in known or id == only):
             whole = find(protocol, tallies[id], repeats=repeats)
-            found |= {part_id(id, part): one.result for part, one in whole.parts.items()}
+            found |= {part_id(id, part): one for part, one in whole.parts.items()}
     return found
 
 
 def _tested(
-    target: Target,
-    total: SurveyTally | Tally,
+    target: Survey,
+    total: SurveyTally,
     repeats: Repeats,
-    others: list[SurveyTally | Tally],
+    others: list[SurveyTally],
     shares: str | None,
     mean: float | None,
     question: str | None,
@@ -311,7 +311,7 @@ def _tested(
         raise LabelError(f"there is no question {question!r}; there are {', '.join(own)}")
     groups = [own, *(_parts(target, one, ONCE, question) for one in others)]
     given = shares is not None or mean is not None
-    fits = [id for id, one in own.items() if isinstance(one, Mean | Distribution if shares is None else Estimate)]
+    fits = [id for id, one in own.items() if one.family in (_NUMBERS if shares is None else _SHARES)]
     asked = [question] if question is not None else fits if given else list(own)
     if given and len(asked) != 1:
         raise SpecError(f"say with --question which one is tested: {', '.join(asked) or 'there is none of this kind'}")
@@ -321,14 +321,15 @@ def _tested(
         if not all(shown_enough(target, id, int(one.n), few) for one in each if one.n):
             continue
         if shares is not None:
-            if not isinstance(each[0], Estimate):
+            first: Any = each[0]
+            if first.family not in _SHARES:
                 raise SpecError(f"question {id!r} is not about shares of answers: --mean tests the mean of a number")
-            known = Names.of(tuple(each[0].labels), "answer")
-            left_out = 0.0 if each[0].is_whole else math.nan
+            known = Names.of(tuple(first.labels), "answer")
+            left_out = 0.0 if first.is_whole else math.nan
             written = read_some(shares, known, "shares")
-            found[id] = each[0].test([left_out if one is None else float(one) for one in written])
+            found[id] = first.test([left_out if one is None else float(one) for one in written])
         elif mean is not None:
-            if not isinstance(each[0], Mean | Distribution):
+            if each[0].family not in _NUMBERS:
                 raise SpecError(
                     f"question {id!r} is not about a number whose mean is read: test its shares with --shares"
                 )
@@ -341,10 +342,10 @@ def _tested(
 
 
 def _tested_strata(
-    target: Target, total: SurveyTally | Tally, repeats: Repeats, question: str | None
+    target: Survey, total: SurveyTally, repeats: Repeats, question: str | None
 ) -> dict[str, SignificanceTest]:
-    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
-    known = {id: one for id, (_, one) in questions(target).items() if one.strata}
+    tallies = total.tallies
+    known = {id: one for id, (_, one) in questions(target).items() if one.worth().strata}
     if not known:
         raise SpecError(
             "nothing here was asked in strata: what results are told apart by is asked beside the answer, and a draft "
@@ -354,14 +355,13 @@ def _tested_strata(
         raise LabelError(f"question {question!r} has no strata; those that have are {', '.join(known)}")
     found = {}
     for id in [question] if question is not None else known:
-        result = find(known[id], tallies[id], repeats=repeats).result
-        assert isinstance(result, Strata)
+        result: Any = find(known[id], tallies[id], repeats=repeats)
         found[id] = result.differ()
     return found
 
 
 def _write_tests(
-    target: Target,
+    target: Survey,
     found: dict[str, SignificanceTest],
     level: Fraction,
     as_json: bool,
@@ -370,7 +370,7 @@ def _write_tests(
 ) -> None:
     texts = {id: text for id, (text, _) in questions(target).items()}
     if as_json:
-        head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
+        head = {target.kind: target.fingerprint}
         tests = [
             {"id": id, "text": texts[id.partition(".")[0]], "test": one.to_dict() | {"level": float(level)}}
             for id, one in found.items()
@@ -401,32 +401,30 @@ def _print(id: str, question: str, decision: Decision, first: bool) -> None:
     output.heading(f"{id}: {shown(question)}" if question else decision.protocol)
     output.facts([("reports", f"{decision.n:,}"), ("method", decision.method)])
     output.write("\n")
-    head, body = decision.cells(decision.table())
-    output.table(head, [[shown(cell) for cell in row] for row in body])
+    document = decision.document()
+    output.table(*cells(document, document.sections[0]))
     for note in decision.notes:
         output.prose(f"{note}.")
 
 
-def _document(target: Target | None, found: dict[str, Decision]) -> dict[str, Any]:
-    if target is None:
-        return found[""].to_dict()
-    head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
-    texts = questions(target)
-    described = []
+def _documents(target: Survey | None, found: dict[str, Decision]) -> list[Document]:
+    texts = {} if target is None else questions(target)
+    documents = []
     for name, one in found.items():
-        id, _, part = name.partition(".")
-        which = {"part": part} if part else {}
-        described.append({"id": id} | which | {"text": texts[id][0]} | one.to_dict())
-    return head | {"questions": described}
+        document = one.document()
+        document.id, _, document.part = name.partition(".")
+        document.text = texts[document.id][0] if texts else ""
+        documents.append(document)
+    return documents
 
 
-def _write_csv(target: Target | None, found: dict[str, Decision], formulas: bool) -> None:
-    rows: list[list[Any]] = []
-    for id, one in found.items():
-        head, *body = csv.reader(io.StringIO(one.to_csv(formulas=formulas)))
-        if not rows:
-            rows.append([*(["question"] if target is not None else []), *head, "n", "level"])
-        same: list[Label] = [one.n, float(one.level)]
-        named = [csv_cell(id, formulas)] if target is not None else []
-        rows += [[*named, *row, *same] for row in body]
-    output.csv_table(rows, formulas=True)  # the cells are those of CSV already
+def _document(target: Survey | None, found: dict[str, Decision]) -> dict[str, Any]:
+    listed = [plain(one) for one in _documents(target, found)]
+    if target is None:
+        return listed[0]
+    head = {target.kind: target.fingerprint}
+    return head | {"questions": listed}
+
+
+def _write_csv(target: Survey | None, found: dict[str, Decision], formulas: bool) -> None:
+    output.data(csv_text(_documents(target, found), formulas))

@@ -1,4 +1,4 @@
-"""`deniable token`: who may do what at the collection service; only hashes of tokens are kept."""
+"""`deniable store token`: who may do what at the collection service; only hashes of tokens are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from deniable.cli import output
 from deniable.cli.load_survey import chosen_in, read_moment
-from deniable.cli.options import Json, new_app
+from deniable.cli.options import Json, argument, new_app, option
 from deniable.cli.output import examples, shown
 from deniable.cli.store import DEFAULT, StoreUrl, existing
 from deniable.collect.stores import Token
@@ -29,10 +29,10 @@ _UNITS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 @app.callback(
     epilog=examples(
-        "deniable token create --role analyst --label 'monthly report' --store sqlite:///collect.db",
-        "deniable token create --role analyst --survey after-work --expires 30d --store sqlite:///collect.db",
-        "deniable token list --store sqlite:///collect.db",
-        "deniable token revoke 3f2a91c0 --store sqlite:///collect.db",
+        "deniable store token create --role analyst --label 'monthly report' --store sqlite:///collect.db",
+        "deniable store token create --role analyst --survey after-work --expires 30d --store sqlite:///collect.db",
+        "deniable store token list --store sqlite:///collect.db",
+        "deniable store token revoke 3f2a91c0 --store sqlite:///collect.db",
     )
 )
 def token(ctx: typer.Context) -> None:
@@ -49,31 +49,27 @@ def token(ctx: typer.Context) -> None:
 
 @app.command(
     epilog=examples(
-        "deniable token create --role analyst --store sqlite:///collect.db",
-        "deniable token create --role admin -o admin.token",
+        "deniable store token create --role analyst --store sqlite:///collect.db",
+        "deniable store token create --role admin -o admin.token",
     )
 )
 def create(
-    role: Annotated[str, typer.Option(metavar="|".join(ROLES), help="What the token allows.", show_default=False)],
+    role: Annotated[str, option("|".join(ROLES), "What the token allows.")],
     store: StoreUrl = DEFAULT,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="What it is for, in your words.")] = "",
+    label: Annotated[str, option("TEXT", "What it is for, in your words.", default=True)] = "",
     survey: Annotated[
         str | None,
-        typer.Option(
-            metavar="SURVEY",
-            help="The only survey that it is good for: its name, or the beginning of its fingerprint.",
-            show_default="all surveys",
+        option(
+            "SURVEY",
+            "The only survey that it is good for: its name, or the beginning of its fingerprint.",
+            default="all surveys",
         ),
     ] = None,
     expires: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHEN", help="When it ends: 12h, 30d or 4w from now, or a date in UTC.", show_default="never"
-        ),
+        str | None, option("WHEN", "When it ends: 12h, 30d or 4w from now, or a date in UTC.", default="never")
     ] = None,
     to: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write it to a new file that only you can read."),
+        Path | None, option("FILE", "Write it to a new file that only you can read.", "-o", "--output", default=True)
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -98,7 +94,7 @@ def create(
 
 
 def _end(text: str, now: int) -> int:
-    """When a token ends.
+    """When a token expires.
 
     >>> _end("30d", 0), _end("1970-01-03", 0)
     (2592000, 172800)
@@ -130,7 +126,7 @@ def _write_secret(path: Path, token: str) -> None:
         file.write(token + "\n")
 
 
-@app.command("list", epilog=examples("deniable token list --store sqlite:///collect.db --json"))
+@app.command("list", epilog=examples("deniable store token list --store sqlite:///collect.db --json"))
 def show(store: StoreUrl = DEFAULT, as_json: Json = False) -> None:
     """List the tokens by their hashes, with what they are good for."""
     with existing(store) as opened:
@@ -151,14 +147,9 @@ def _ends(token: Token) -> str:
     return ("expired " if token.expires <= time.time() else "") + write_time(token.expires)
 
 
-@app.command(epilog=examples("deniable token revoke 3f2a91c0 --store sqlite:///collect.db"))
+@app.command(epilog=examples("deniable store token revoke 3f2a91c0 --store sqlite:///collect.db"))
 def revoke(
-    id: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID", help="The beginning of the token's SHA-256, as list shows it.", show_default=False
-        ),
-    ],
+    id: Annotated[str, argument("ID", "The beginning of the token's SHA-256, as list shows it.")],
     store: StoreUrl = DEFAULT,
 ) -> None:
     """Revoke a token; a running service notices within a second."""

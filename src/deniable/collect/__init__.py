@@ -1,4 +1,4 @@
-"""Collecting over the network: devices with a ledger, a service that adds up, and where the sums are kept."""
+"""Collection over the network: devices with a ledger, a service that counts, and stores for the sums."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The analyst's and the owner's side over HTTP: surveys, sums, status, live changes.
 
-Tallies come over, and estimates are made here: nobody has to trust the service's arithmetic, and every option of
-`estimate` works. Survey bytes are checked against their fingerprint. Replies are read piece by piece; lists are paged.
+Tallies are downloaded, and estimates are computed here: nobody has to trust the service's arithmetic, and every option
+of `estimate` works. Survey bytes are checked against their fingerprint. Replies are streamed; lists are paged.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from deniable.collect.http import Reply, Transport
 from deniable.collect.stores.batches import SurveyCounter, rows
 from deniable.collect.wire import ID_BYTES, from_text, to_text
 from deniable.errors import DeniableError, MismatchError, SpecError
-from deniable.protocols import SecureSum
 from deniable.protocols.secure_sum import ImpossibleSum, TooFewShares, joined, too_few
+from deniable.protocols.structures import Sum
 from deniable.surveys import Survey, SurveyTally
 
 LARGEST_REPLY = 1 << 30
 AT_ONCE = 10_000
-"""Ids in one request."""
+"""Ids per request."""
 
 _RANGE = re.compile(r"([0-9]{1,10})|([0-9]{0,10})\.\.([0-9]{0,10})")
 
 
 class ServiceRefused(DeniableError, RuntimeError):
-    """The service says no; its own sentence is the message."""
+    """The service refused a request; its own sentence is the message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class ListedSurvey:
     state: str
     """waiting, collecting, over or closed."""
     open: bool | None = None
-    """Whether a report of the current epoch is taken; None if the service does not say."""
+    """Whether a report of the current epoch is accepted; None if the service does not say."""
     replaces: str | None = None
     replaced_by: str | None = None
     """Fingerprints of the surveys before and after this one."""
@@ -59,13 +59,13 @@ class ListedSurvey:
 
 @dataclass(frozen=True)
 class EpochChange:
-    """A live message: so many answers are in the tally of an epoch now."""
+    """A live message: the tally of an epoch now has `n` answers."""
 
     epoch: int
     n: int
     version: str
-    """What to go on from with `changes(since=...)`. Epochs that change at once are told one after the other, and only
-    the last of them has the new version: whoever leaves in between is told all of them again."""
+    """The version to continue from with `changes(since=...)`. Epochs that change together are sent one after the other,
+    and only the last of them has the new version: a client that leaves in between gets all of them again."""
 
 
 class Analyst:
@@ -75,6 +75,11 @@ class Analyst:
         survey = service.survey(fingerprint)
         tally = service.tally(survey, first=3, last=5)
         print(survey["smoke"].protocol.estimate(tally["smoke"]))
+
+    Args:
+        server: Address of the service: https://host.
+        token: The analyst's token.
+        insecure: Whether http:// to another machine is allowed.
     """
 
     def __init__(self, server: str, token: str | None = None, insecure: bool = False) -> None:
@@ -107,7 +112,7 @@ class Analyst:
                 return
 
     def survey(self, fingerprint: str) -> Survey:
-        """The survey of this fingerprint, whatever the service would like it to be."""
+        """The survey of this fingerprint; other bytes from the service are refused."""
         raw = self._read(self._path(fingerprint)).body
         if hashlib.sha256(b"deniable-survey-v1\0" + raw).hexdigest() != fingerprint:
             raise MismatchError(f"the service sent another survey than {fingerprint}")
@@ -116,7 +121,7 @@ class Analyst:
     def publish(self, survey: Survey, weaker_privacy: bool = False) -> bool:
         """Publish; False if it was published before.
 
-        One that replaces a survey with more privacy is refused unless `weaker_privacy` says that it is meant.
+        A survey that replaces one with more privacy is refused unless `weaker_privacy` allows it.
         """
         path = "/v1/surveys" + ("?weaker_privacy=true" if weaker_privacy else "")
         reply = self._read(path, "POST", survey.canonical, {"Content-Type": "application/json"})
@@ -130,7 +135,7 @@ class Analyst:
         self._read(self._path(fingerprint), "DELETE")
 
     def delete_reports(self, fingerprint: str, first: int | None = None, last: int | None = None) -> int:
-        """Delete the kept reports of these epochs, which are closed; returns how many there were. The sums stay."""
+        """Delete the kept reports of these closed epochs; returns how many there were. The sums stay."""
         query = urlencode({"epochs": epoch_range(first, last)})
         reply = self._read(self._path(fingerprint, f"/reports?{query}"), "DELETE")
         return int(msgspec.json.decode(reply.body)["deleted"])
@@ -145,7 +150,7 @@ class Analyst:
     # -- shares ------------------------------------------------------------------------------------
 
     def shares(self, fingerprint: str, epoch: int) -> dict[str, Any]:
-        """How far the shares of an epoch are on their way to a sum; of a closed one with the ids."""
+        """The state of an epoch's shares on the way to a sum; for a closed epoch with the ids."""
         return self._json(self._path(fingerprint, f"/epochs/{epoch}/shares"))
 
     def _share_step(self, fingerprint: str, epoch: int, step: str, **content: Any) -> dict[str, Any]:
@@ -162,11 +167,11 @@ class Analyst:
             self._share_step(fingerprint, epoch, "leave-out", ids=to_text(b"".join(given[at : at + AT_ONCE])))
 
     def sum_shares(self, fingerprint: str, epoch: int, people: str) -> bytes:
-        """The collector's sum over the people that are named so, 8 bytes per counter; its shares are erased."""
+        """The collector's sum over the named set of people, 8 bytes per counter; its shares are erased."""
         return _raw(self._share_step(fingerprint, epoch, "sum", people=people)["total"])
 
     def settle_shares(self, fingerprint: str, epoch: int, n: int, total: bytes) -> None:
-        """Make the sum over all collectors the tally of the epoch; n = 0 is no result."""
+        """Make the sum over all collectors the tally of the epoch; n = 0 means no result."""
         self._share_step(fingerprint, epoch, "settle", n=n, total=to_text(total))
 
     def address(self, fingerprint: str) -> str:
@@ -192,7 +197,7 @@ class Analyst:
     def changes(self, fingerprint: str, since: str | None = None) -> Iterator[EpochChange]:
         """Live: one `EpochChange` whenever the tally of an epoch has grown, for as long as the service runs.
 
-        Over a connection of its own, so that sums can be asked for in between.
+        Uses its own connection, so that sums can be requested in between.
         """
         headers = self._headers | ({"Last-Event-ID": since} if since else {})
         path, version = self._path(fingerprint, "/stream"), since or ""
@@ -227,13 +232,13 @@ class Analyst:
 
 
 def add_up(survey: Survey, epoch: int, collectors: Sequence[Analyst]) -> SurveyTally:
-    """The sum over all collectors of the people whom all of them have, published at each of them.
+    """The sum over all collectors, of the people whom all of them have, published at each of them.
 
     `collectors` are in the order of the survey's terms, each with an admin's token of that collector. Their epochs are
-    closed, lists of ids are compared, shares of people who are not complete are erased everywhere, and only then does
-    each add up and erase. A call that broke off is made again, and goes on where it stopped. Raises TooFewShares where
-    the noise of those who are complete does not suffice, and ImpossibleSum where honest people cannot have given the
-    sums; then all shares are erased, and there will be no result.
+    closed, lists of ids are compared, shares of people who are incomplete are erased everywhere, and only then does
+    each collector sum and erase. A call that broke off can be repeated, and continues where it stopped. Raises
+    TooFewShares if the noise of the complete people does not suffice, and ImpossibleSum if honest people cannot have
+    given the sums; then all shares are erased, and there will be no result.
     """
     name, counter = survey.fingerprint, SurveyCounter(survey)
     if survey.terms is None or len(survey.terms.collectors) != len(collectors):
@@ -269,14 +274,14 @@ def add_up(survey: Survey, epoch: int, collectors: Sequence[Analyst]) -> SurveyT
 def _summed(
     survey: Survey, epoch: int, collectors: Sequence[Analyst], found: Sequence[dict[str, Any]]
 ) -> tuple[int, bytes, int]:
-    """How many people are in the sum of all collectors' sums, none where they are too few; and how many there were."""
+    """The number of people in the total, zero if they are too few; the total; and how many people there were."""
     name = survey.fingerprint
     lists = [_ids(one["ids"]) for one in found if one["state"] == "closed"]
     if len(lists) == len(found):
         common = frozenset.intersection(*lists)
         if len(common) < _strictest(survey).enough:
             return 0, bytes(8 * SurveyCounter(survey).size), len(common)
-        # Everywhere before the first sum: a collector that has added up can no longer say whom.
+        # Everywhere before the first sum: a collector that has summed can no longer say whom.
         for one, ids in zip(collectors, lists, strict=True):
             one.leave_out(name, epoch, sorted(ids - common))
         found = [one.shares(name, epoch) for one in collectors]
@@ -288,10 +293,10 @@ def _summed(
     return n, joined([one.sum_shares(name, epoch, agreed) for one in collectors]), n
 
 
-def _strictest(survey: Survey) -> SecureSum:
-    """The question that needs most people."""
-    asked = [question.protocol for question in survey if isinstance(question.protocol, SecureSum)]
-    return max(asked, key=lambda one: one.enough)
+def _strictest(survey: Survey) -> Sum:
+    """The question that needs the most people."""
+    asked = [question.protocol.law().sum for question in survey]
+    return max((one for one in asked if one is not None), key=lambda one: one.enough)
 
 
 def _ids(text: str) -> frozenset[bytes]:
@@ -329,7 +334,7 @@ def read_range(text: str) -> tuple[int | None, int | None]:
 
 
 def _events(chunks: Iterable[bytes]) -> Iterator[dict[str, str]]:
-    r"""Server-sent events, each by its fields; one that broke off is none.
+    r"""Server-sent events, each as a dictionary of its fields; an incomplete event is dropped.
 
     >>> list(_events([b"retry: 9\n\nid: 3\nda", b"ta: {}\n\ndata: {"]))
     [{'retry': '9'}, {'id': '3', 'data': '{}'}]

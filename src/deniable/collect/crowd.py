@@ -1,8 +1,8 @@
-"""Simulated devices: every person of a table answers by a request of their own, as real devices would.
+"""Simulated devices: every person of a table answers by their own request, as real devices would.
 
 For demonstrations, tests and load: a crowd has no ledgers, so it repeats nothing and remembers nothing. Each person's
-answers are privatized by themselves, get a random id and are sent alone, in random order, over connections that are
-kept open; a request that fails is sent again with the same bytes.
+answers are privatized separately, get a random id and are sent alone, in random order, over connections that are kept
+open; a request that fails is sent again with the same bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from deniable.collect import wire
 from deniable.collect.http import Transport, Unreachable
 from deniable.errors import DeniableError
-from deniable.protocols import Evolving, Protocol
+from deniable.protocols import Protocol
 from deniable.randomness import Bits, Tied, source_of
 from deniable.surveys import Survey
 from deniable.surveys.tables import chosen_columns, table_columns
@@ -30,7 +30,7 @@ TRIES = 20
 
 
 class CrowdError(DeniableError, RuntimeError):
-    """A service that does not take what the crowd sends."""
+    """The service does not accept what the crowd sends."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def send_crowd(
     progress: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.time,
 ) -> list[Sent]:
-    """Everybody answers; `people` is a table as `Survey.privatize` takes it. Returns what left, in its order.
+    """Everybody answers; `people` is a table in the form of `Survey.privatize`. Returns what was sent, in its order.
 
     Raises CrowdError if the survey is not open, or if the service rejects a submission or cannot be reached.
     """
@@ -80,7 +80,7 @@ def send_crowd(
                         progress(done)
 
     crowd = [device(answers) for answers in rows]
-    # Nothing may follow from who comes when.
+    # The order must carry no information.
     order = random.SystemRandom().sample(crowd, len(crowd))
     with ThreadPoolExecutor(connections) as pool:
         for _ in pool.map(deliver, [order[i::connections] for i in range(connections)]):
@@ -90,13 +90,14 @@ def send_crowd(
 
 def _report(protocol: Protocol, answer: Any, number: int, bits: Bits) -> bytes:
     """The first report of a new device, in the epoch of this number."""
-    if isinstance(protocol, Evolving):
-        return protocol.step(protocol.begin(bits), answer, number, bits)[1]
+    device = protocol.law().stream
+    if device is not None:
+        return device.step(device.begin(bits), answer, number, bits)[1]
     return protocol.report(answer, bits)
 
 
 def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One dictionary per person; a record in columns of its own is one of these, too."""
+    """One dictionary per person; a record in several columns is also one dictionary."""
     each = [_rows(column) if isinstance(column, Mapping) else list(column) for column in columns.values()]
     if len({len(column) for column in each}) > 1:
         raise CrowdError("the columns of the table have different lengths")
@@ -113,7 +114,7 @@ def _epoch(survey: Survey, now: float) -> int:
 
 
 def _post(line: Transport, path: str, body: bytes) -> None:
-    """Send the same bytes until the service has taken them."""
+    """Send the same bytes until the service has accepted them."""
     for attempt in range(TRIES):
         try:
             reply = line.post(path, body, {"Content-Type": wire.BINARY})

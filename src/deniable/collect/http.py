@@ -1,12 +1,12 @@
-"""A small HTTP client that says nothing about who is asking.
+"""A small HTTP client that reveals nothing about the caller.
 
-Sent        the request line, Host, and what the caller names (Content-Type, Authorization); Content-Length with a body.
+Sent        the request line, Host, and the caller's headers (Content-Type, Authorization); Content-Length with a body.
             No User-Agent, no Accept-*, no cookies, no proxy taken from the environment, no redirect followed
 TLS         certificates and host names are verified; plain HTTP is for this machine only, unless `insecure` is set
-Connection  one, kept alive between requests; when the server has closed it meanwhile, the request goes out once more
+Connection  one, kept alive between requests; if the server has closed it meanwhile, the request is sent once more
             on a new one (a submission has an id, so twice is once). A forked process opens its own
-Limits      a size limit on every body that is read, and a time limit on the whole reply: a server that sends a byte now
-            and then holds nobody for longer. Of a body that is taken piece by piece, on each piece
+Limits      a size limit on every body that is read, and a time limit on the whole reply: a server that sends a byte
+            now and then blocks nobody for longer. For a body that is read piece by piece, the limit is per piece
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _GONE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
 
 class Turn:
-    """A lock that a forked process finds open: the thread that held it stayed behind in the parent."""
+    """A lock that is free in a forked process: the thread that held it stayed behind in the parent."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,16 +62,16 @@ if hasattr(os, "register_at_fork"):
 
 
 class Unreachable(DeniableError, ConnectionError):
-    """A server that cannot be reached, or does not speak HTTP; trying again later may help."""
+    """The server cannot be reached, or does not speak HTTP; trying again later may help."""
 
 
 class ForbiddenAddress(DeniableError, ValueError):
-    """An address that must not be talked to."""
+    """The address must not be contacted."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer that has been read whole."""
+    """A reply that has been read completely."""
 
     status: int
     headers: Message
@@ -79,7 +79,7 @@ class Reply:
 
 
 class _Deadline:
-    """The moment by which the reply that is being read must be there."""
+    """The moment by which the current reply must be complete."""
 
     def __init__(self) -> None:
         self._end = 0.0
@@ -88,7 +88,7 @@ class _Deadline:
         self._end = time.monotonic() + seconds
 
     def limit(self, sock: socket.socket) -> None:
-        """Let the next wait of a socket end with the time that is left."""
+        """Limit the next wait of a socket to the time that is left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -96,7 +96,7 @@ class _Deadline:
 
 
 class _Timed(io.RawIOBase):
-    """What a socket receives, until a deadline: a socket's own time limit begins anew with every byte."""
+    """What a socket receives, until a deadline: a socket's own time limit restarts with every byte."""
 
     def __init__(self, sock: socket.socket, deadline: _Deadline) -> None:
         self._socket, self._deadline = sock, deadline
@@ -157,7 +157,7 @@ class Transport:
         self._connection: http.client.HTTPConnection | None = None
 
     def path(self, path: str) -> str:
-        """A path of the API as it stands in the request line."""
+        """A path of the API as it appears in the request line."""
         return self._base + path
 
     def get(self, path: str, headers: Mapping[str, str] | None = None, most: int = LARGEST) -> Reply:
@@ -174,12 +174,12 @@ class Transport:
         body: bytes | None = None,
         most: int = LARGEST,
     ) -> Reply:
-        """The reply, read whole; one of more than `most` bytes counts as no reply."""
+        """The complete reply; a reply of more than `most` bytes counts as no reply."""
         with self.stream(method, path, headers, body) as response:
             return Reply(response.status, response.headers, self.read(response, most))
 
     def read(self, response: http.client.HTTPResponse, most: int = LARGEST) -> bytes:
-        """What is left of a body."""
+        """The rest of a body."""
         with self._explained():
             content = response.read(most + 1)
             if len(content) > most:
@@ -190,7 +190,7 @@ class Transport:
         return content
 
     def chunks(self, response: http.client.HTTPResponse, size: int = CHUNK) -> Iterator[bytes]:
-        """The body piece by piece, as it comes, however long it is."""
+        """The body piece by piece, as it arrives, however long it is."""
         while True:
             with self._explained():
                 self._deadline.renew(self._timeout)
@@ -214,7 +214,7 @@ class Transport:
                 yield response
             finally:
                 if response is None or not response.isclosed():
-                    # What was not read would be taken for the next reply.
+                    # Unread bytes would be taken for the next reply.
                     self._drop()
 
     def close(self) -> None:
@@ -279,7 +279,7 @@ class Transport:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine by its very name.
+    """Whether a host name alone shows that the host is this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("localhost.example.org")
     (True, True, True, False)

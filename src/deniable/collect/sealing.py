@@ -1,12 +1,12 @@
-"""Sealed submissions: what a relay carries and only the collector can open.
+"""Sealed submissions, which a relay carries and only the collector can open.
 
 Suite      HPKE, base mode (RFC 9180): DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM; one message per key
-Sealed     id and answers of one submission, to the collector's key, which stands in the survey's terms. The survey's
-           fingerprint is bound by `info`, the epoch by the additional data: a relay cannot move it to another
+Sealed     id and answers of one submission, to the collector's key, which is in the survey's terms. `info` binds the
+           survey's fingerprint, and the additional data binds the epoch: a relay cannot move it to another
 Form       "DNS1", the epoch as 4 bytes little-endian, then the records: the ephemeral public key (65 bytes) and the
            ciphertext (16 bytes more than id and answers). All records of a survey have one length
 Same again the ephemeral key is derived from the submission itself, whose id is 128 random bits that nobody else knows:
-           what is sent again is the same bytes, so that a relay takes them once, and nothing has to be kept for that
+           a repeated submission is the same bytes, so that a relay takes it once, and nothing has to be kept for that
 Key        a file in PEM, readable by its owner; its public half is written as 65 bytes in base64url
 """
 
@@ -45,7 +45,7 @@ _EMPTY = b""
 
 
 class CannotOpen(ValueError):
-    """A record that was not sealed for this key, survey and epoch."""
+    """The record was not sealed for this key, survey and epoch."""
 
 
 # -- HPKE ---------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def _expand(suite: bytes, key: bytes, label: bytes, info: bytes, length: int) ->
 
 
 def derived_key(material: bytes) -> ec.EllipticCurvePrivateKey:
-    """The key pair of some secret bytes (DeriveKeyPair of RFC 9180)."""
+    """The key pair derived from secret bytes (DeriveKeyPair of RFC 9180)."""
     root = _extract(_KEM, _EMPTY, b"dkp_prk", material)
     for counter in range(256):
         scalar = int.from_bytes(_expand(_KEM, root, b"candidate", bytes([counter]), 32), "big")
@@ -92,7 +92,7 @@ def seal(key: bytes, info: bytes, bound: bytes, plain: bytes, ephemeral: ec.Elli
 
 
 def unseal(private: ec.EllipticCurvePrivateKey, own: bytes, info: bytes, bound: bytes, record: bytes) -> bytes:
-    """The message of a record. Raises CannotOpen for what was not sealed in this way."""
+    """The message of a record. Raises CannotOpen if it was not sealed in this way."""
     sent, sealed = record[:POINT_BYTES], record[POINT_BYTES:]
     try:
         theirs = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), sent)
@@ -109,7 +109,7 @@ def point(key: ec.EllipticCurvePublicKey) -> bytes:
 
 @lru_cache(maxsize=64)
 def public_key(key: bytes) -> ec.EllipticCurvePublicKey:
-    """The key of 65 bytes. Raises SpecError for what is no point of the curve."""
+    """The key of 65 bytes. Raises SpecError for bytes that are not a point of the curve."""
     try:
         if len(key) != POINT_BYTES:
             raise ValueError
@@ -140,7 +140,7 @@ def _collector(survey: Survey) -> bytes:
 
 
 def sealed(survey: Survey, body: bytes) -> bytes:
-    """A binary body with one submission, sealed for the collector; the same bytes whenever it is asked for."""
+    """A binary body with one submission, sealed for the collector; always the same bytes."""
     epoch = int.from_bytes(body[4:HEADER_BYTES], "little")
     ephemeral = derived_key(hashlib.sha256(b"deniable-ephemeral-v1\0" + survey.fingerprint.encode() + body).digest())
     record = seal(_collector(survey), *_bindings(survey.fingerprint, epoch), body[HEADER_BYTES:], ephemeral)
@@ -159,7 +159,7 @@ def split(body: bytes, width: int, most: int) -> tuple[int, list[bytes]]:
 
 
 def joined(epoch: int, records: list[bytes]) -> bytes:
-    """The other way round."""
+    """The inverse of `split`."""
     return MAGIC + epoch.to_bytes(4, "little") + b"".join(records)
 
 
@@ -178,7 +178,7 @@ class CollectorKey:
 
     @property
     def public(self) -> str:
-        """What stands in the terms of a survey."""
+        """The public key as it is written in the terms of a survey."""
         return to_text(self._own)
 
     @classmethod
@@ -201,7 +201,7 @@ class CollectorKey:
         return cls(found)
 
     def open(self, fingerprint: str, epoch: int, records: list[bytes]) -> Iterator[bytes | None]:
-        """Id and answers of each record; None for what cannot be opened."""
+        """Id and answers of each record; None for records that cannot be opened."""
         info, bound = _bindings(fingerprint, epoch)
         for record in records:
             try:

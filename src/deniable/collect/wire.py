@@ -1,15 +1,15 @@
-"""What crosses the network: submissions, as fixed-width bytes or as JSON for people.
+"""The format of submissions on the network: fixed-width bytes, or JSON for people.
 
 Submission  a random id of 16 bytes, the epoch, and the answers: each question's report, in the survey's order
 Binary      "DNR1", the epoch as 4 bytes little-endian, then id and answers of each submission, nothing between them;
             every submission of a body has one epoch
 JSON        {"reports": [["<id, 22 letters>", epoch, "<answers>"], ...]}, base64url without padding
-Tied        where a report has public coins, the hash function of a set say, they follow from the submission's id, so
-            that nobody chooses them freely; not where reports are kept and repeated
-Shares      where the terms name several collectors, the answers are words of 64 bits, and each collector gets a body of
-            the same form, id and epoch with its share in the place of the answers
-Bad parts   a record that cannot be used is named by its place and reason and the others are taken; a body that is not
-            in either form is refused as a whole
+Tied        if a report has public coins, for example the hash function of a set, they follow from the submission's
+            id, so that nobody chooses them freely; not if reports are kept and repeated
+Shares      if the terms name several collectors, the answers are words of 64 bits, and each collector gets a body of
+            the same form, id and epoch with its share in place of the answers
+Bad parts   a record that cannot be used is named by its place and reason and the others are accepted; a body that is
+            not in either form is refused as a whole
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ HEADER_BYTES = 8
 
 BAD_PAYLOAD = "badPayload"
 CONFLICT = "conflict"
-"""How submissions are counted that have the id of another and other answers; whoever sent them is not told."""
+"""Reason for submissions that share an id with another but have other answers; their senders do not learn it."""
 EPOCH_CLOSED, EPOCH_TOO_EARLY, EPOCH_TOO_OLD, NOT_STARTED = "epochClosed", "epochTooEarly", "epochTooOld", "notStarted"
 REASONS = (BAD_PAYLOAD, EPOCH_CLOSED, EPOCH_TOO_EARLY, EPOCH_TOO_OLD, NOT_STARTED)
 
 
 class MalformedBody(DeniableError, ValueError):
-    """A body that is not a list of submissions at all."""
+    """The body is not a list of submissions at all."""
 
 
 class TooMany(MalformedBody):
-    """A body with more submissions than are taken at once."""
+    """The body has more submissions than are accepted at once."""
 
 
 @dataclass(frozen=True)
 class Submissions:
-    """What a body holds: the usable records, with their places in it, and why the others are not usable."""
+    """The contents of a body: the usable records, with their places in it, and why the others are not usable."""
 
     ids: Bytes
     epochs: NDArray[np.uint32]
     answers: Bytes
     places: NDArray[np.int64]
     rejected: list[tuple[int, str, str]] = field(default_factory=list)
-    """(place, id as text, reason); an id that cannot be read is empty."""
+    """(place, id as text, reason); an unreadable id is empty."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -79,7 +79,7 @@ class Submissions:
 
 
 def encode(epoch: int, ids: bytes | Bytes, answers: bytes | Bytes, width: int) -> bytes:
-    """A binary body; ids and answers one after the other, or as rows."""
+    """A binary body; ids and answers are concatenated, or rows of an array."""
     left = np.frombuffer(bytes(ids), dtype=np.uint8).reshape(-1, ID_BYTES)
     right = np.frombuffer(bytes(answers), dtype=np.uint8).reshape(-1, width)
     records = np.concatenate([left, right], axis=1)
@@ -87,7 +87,7 @@ def encode(epoch: int, ids: bytes | Bytes, answers: bytes | Bytes, width: int) -
 
 
 def shared(body: bytes, collectors: int, bits: Bits | None = None) -> bytes:
-    """A body with one submission as shares: one body for each collector, one after the other."""
+    """A body with one submission as shares: one body for each collector, concatenated."""
     start = HEADER_BYTES + ID_BYTES
     return b"".join(body[:start] + share for share in split(body[start:], collectors, bits))
 
@@ -99,7 +99,7 @@ def shares_of(bodies: bytes, collectors: int) -> list[bytes]:
 
 
 def unshared(bodies: bytes, collectors: int) -> bytes:
-    """What all shares together say: `shared` undone."""
+    """The submission from all of its shares: the inverse of `shared`."""
     start, each = HEADER_BYTES + ID_BYTES, shares_of(bodies, collectors)
     return each[0][:start] + joined([body[start:] for body in each])
 
@@ -175,7 +175,7 @@ def from_text(text: str, width: int) -> bytes | None:
 
 
 def public_number(survey: str, question: str, id: bytes) -> int:
-    """What the public coins of a report follow from: a hash of the survey's fingerprint, the question and the id.
+    """The seed of a report's public coins: a hash of the survey's fingerprint, the question and the id.
 
     >>> public_number("0" * 64, "apps", bytes(16))
     8617318020219407857
@@ -208,5 +208,5 @@ def new_token() -> str:
 
 
 def hashed(token: str | bytes) -> str:
-    """What a store keeps of a token."""
+    """The part of a token that a store keeps: its hash."""
     return hashlib.sha256(token.encode() if isinstance(token, str) else token).hexdigest()

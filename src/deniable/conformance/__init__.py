@@ -1,4 +1,4 @@
-"""Checks that every mechanism, protocol and campaign passes, for those of this package and for yours.
+"""Checks that every mechanism, protocol and campaign must pass, those of this package and yours.
 
 A protocol is checked on the small instances that its `examples()` gives: the law of its bytes is enumerated and
 compared with what it promises, batches are drawn and counted, tallies are added, specs are loaded.
@@ -31,7 +31,14 @@ __all__ = [
 def duties(kind: type[Protocol] | type[Campaign] | None = None) -> Iterator[Duty]:
     """Every check of a kind of protocol or campaign; without one, of everything, channels included.
 
-    Raises SpecError if the kind gives no examples.
+    Args:
+        kind: A class with `examples()`; everything if None.
+
+    Yields:
+        The checks.
+
+    Raises:
+        SpecError: The kind gives no examples.
     """
     if kind is not None and issubclass(kind, Campaign):
         yield from campaign_duties(kind)
@@ -46,6 +53,15 @@ def duties(kind: type[Protocol] | type[Campaign] | None = None) -> Iterator[Duty
 
 def check(kind: type[Protocol] | type[Campaign]) -> list[Finding]:
     """What every check finds about the examples of a kind of protocol or campaign.
+
+    Args:
+        kind: A class with `examples()`.
+
+    Returns:
+        One finding per check and example.
+
+    Raises:
+        SpecError: The kind gives no examples.
 
     >>> from deniable.protocols import GRR
     >>> {finding.status for finding in check(GRR)}

@@ -1,8 +1,8 @@
-"""What every mechanism that is a channel passes, and every closed form with small parameters.
+"""Checks that every mechanism that is a channel must pass, and every closed form with small parameters.
 
-`Mechanism` is for a finite channel and the code that samples from it, `Sampler` for a law without end, whose outcomes
-are put into cells. Both are given as functions of epsilon, so that the statistical check can show that it refuses the
-same code at a slightly different level. Each check raises ConformanceError with the reason.
+`Mechanism` is for a finite channel and the code that samples from it, `Sampler` for a law with unbounded outcomes,
+which are put into cells. Both are given as functions of epsilon, so that the statistical check can show that it rejects
+the same code at a slightly different epsilon. Each check raises ConformanceError with the reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a check is made of: its finding (passed, failed or waived with a reason), and chi-square tests.
+"""The parts of a check: its finding (passed, failed or waived with a reason), and chi-square tests.
 
-The tests say how often they are wrong, and how many draws they need to see a wrong law. ALPHA is the false-positive
-rate of one test: with a thousand tests, one run in a thousand fails by chance (and seeds are fixed, so a run that
-passes goes on passing).
+The tests state how often they are wrong, and how many draws they need to detect a wrong law. ALPHA is the
+false-positive rate of one test: with a thousand tests, one run in a thousand fails by chance (and seeds are fixed, so a
+run that passes keeps passing).
 """
 
 from __future__ import annotations
@@ -53,7 +53,15 @@ def refuses(function: Callable[..., Any], *given: Any, secrets: tuple[str, ...] 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found about one instance."""
+    """What one check found about one instance.
+
+    Args:
+        subject: The instance.
+        check: Name of the check.
+        status: "passed", "failed" or "waived".
+        reason: Why it failed or does not apply.
+        seconds: Duration.
+    """
 
     subject: str
     check: str
@@ -64,19 +72,25 @@ class Finding:
 
 @dataclass(frozen=True)
 class Duty:
-    """One check of one instance, to be run."""
+    """One check of one instance, to be run.
+
+    Args:
+        subject: The instance.
+        check: Name of the check.
+        call: Runs the check; raises an error if it fails.
+        waived: Why the check does not apply, if it does not.
+    """
 
     subject: str
     check: str
     call: Callable[[], None]
     waived: str = ""
-    """Why the check does not apply, if it does not."""
 
     def __str__(self) -> str:
         return f"{self.check}-{self.subject}"
 
     def run(self) -> Finding:
-        """Run the check; whatever it raises is a finding, for a protocol of somebody else's may raise anything."""
+        """Run the check; any exception is a finding, because a protocol of another package may raise anything."""
         if self.waived:
             return Finding(self.subject, self.check, "waived", self.waived)
         begun = time.perf_counter()
@@ -92,7 +106,14 @@ class Duty:
 
 
 def run(duties: Iterable[Duty]) -> Iterator[Finding]:
-    """The findings, one after the other."""
+    """The findings, one after the other.
+
+    Args:
+        duties: The checks to run.
+
+    Returns:
+        The findings, in the same order, each computed when it is requested.
+    """
     return (duty.run() for duty in duties)
 
 

@@ -1,7 +1,7 @@
-"""What every protocol passes, on the bytes that leave the device.
+"""Checks that every protocol must pass, on the bytes that leave the device.
 
-The checks run on an instance that is small enough for all its reports to be listed: those of `examples()`. They look
-only at what the real code does. A protocol may waive a check of `WAIVABLE` with a reason, never one of the others.
+The checks run on the instances of `examples()`, which are small enough to list all their reports. They test only what
+the real code does. A protocol may waive a check of `WAIVABLE` with a reason, never one of the others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import copy
 import json
 import pickle
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
@@ -26,25 +26,43 @@ from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.exact import exp_at_least
 from deniable.privacy.paths import disagreement
 from deniable.privacy.poisoning import gains
-from deniable.protocols import Memoized, Protocol, PureProtocol, Reports, Tally, load, registered
+from deniable.protocols import Protocol, Reports, Tally, load, registered
+from deniable.protocols.kernel import plain
+from deniable.protocols.reports import from_bytes
+from deniable.protocols.structures import Stages
+from deniable.protocols.tally import HalvesCounter
+from deniable.protocols.traits import scaled, waived
+from deniable.protocols.worth import WORD_BYTES
 from deniable.protocols.wrapped import check_wrapped
 from deniable.randomness import Secure, Simulation, exhaust
+from deniable.results import Result
 
 LEVELS = {"two percent less": Fraction(98, 100), "two percent more": Fraction(102, 100)}
 TIGHT = 1e-9
 
 WAIVABLE = ("tight", "support", "unbiased", "forging")
-"""The checks that a protocol may waive: none of them is about what a report gives away."""
+"""The checks that a protocol may waive: none of them is about what a report reveals."""
 
 _CROWD = 10**12
 _READ = 100
 _SINGLES = 2000
+_COLUMN, _RUNS, _FAR = 5000, 2000, 6.0
 _channels: dict[tuple[type, str], Channel] = {}
 
 
 def examples(kind: type[Protocol]) -> list[tuple[str, Protocol]]:
-    """The instances of a kind that are checked, each with a name; raises SpecError if it gives none."""
-    if not kind.local:
+    """The instances of a kind that are checked, each with a name.
+
+    Args:
+        kind: The class.
+
+    Returns:
+        Pairs of a name and an instance.
+
+    Raises:
+        SpecError: The kind gives no examples, or its `examples()` raises an error.
+    """
+    if not kind.traits.local:
         raise SpecError(f"a report of {kind.__name__} keeps no epsilon by itself, so there is nothing to check here")
     try:
         made = list(kind.examples())
@@ -59,17 +77,24 @@ def examples(kind: type[Protocol]) -> list[tuple[str, Protocol]]:
 
 def registered_examples() -> list[tuple[str, Protocol]]:
     """The examples of every protocol that is registered, those of installed packages included."""
-    kinds = [kind for _, kind in sorted(registered().items()) if kind.local]
+    kinds = [kind for _, kind in sorted(registered().items()) if kind.traits.local]
     return [example for kind in kinds for example in examples(kind)]
 
 
 def protocol_duties(subjects: Iterable[tuple[str, Protocol]]) -> Iterator[Duty]:
     """Every check of the protocols, given with their names."""
-    return listed(subjects, PROTOCOL_CHECKS, lambda protocol: protocol.waived)
+    return listed(subjects, PROTOCOL_CHECKS, lambda protocol: waived(protocol))
 
 
 def enumerated(protocol: Protocol) -> Channel:
-    """The law of the report bytes, from running the real code along every branch; remembered, for it takes time."""
+    """The law of the report bytes, from running the real code along every branch; remembered, for it takes time.
+
+    Args:
+        protocol: A small instance.
+
+    Returns:
+        The exact channel.
+    """
     key = (type(protocol), protocol.fingerprint)
     if key not in _channels:
         _channels[key] = protocol.channel()
@@ -83,12 +108,12 @@ def report_rows(channel: Channel) -> NDArray[np.uint8]:
 
 def inputs(protocol: Protocol) -> list[Any]:
     """The answers whose laws are the whole channel."""
-    return [protocol.domain.answer(label) for label, _ in protocol._inputs()]
+    return [protocol.domain.answer(label) for label, _ in protocol.law().inputs()]
 
 
 def check_waivers(protocol: Protocol) -> None:
     """0. Only checks that are not about privacy are waived, each with a reason."""
-    for name, reason in protocol.waived.items():
+    for name, reason in waived(protocol).items():
         require(name in WAIVABLE, f"{name} cannot be waived: only {', '.join(WAIVABLE)} can")
         require(reason, f"{name} is waived without a reason")
 
@@ -98,14 +123,17 @@ def check_level(protocol: Protocol) -> None:
     check_wrapped(protocol)  # what is made of others keeps what they promise
     channel, promise = enumerated(protocol), protocol.guarantee
     require(promise.epsilon == protocol.epsilon, "the guarantee states another epsilon than the protocol")
-    require(next(iter(protocol.related()), None) is not None, "the guarantee relates no two inputs")
-    found = related_factor(channel, protocol.related(), promise.delta)
+    require(next(iter(protocol.law().related()), None) is not None, "the guarantee relates no two inputs")
+    found = related_factor(channel, protocol.law().related(), promise.delta)
     require(found == protocol.ratio, "the stated ratio is not that of the bytes")
     require(exp_at_least(protocol.epsilon, protocol.ratio), "the level is exceeded")
     if promise.relation == "metric":
-        apart = {pair for pair in combinations(channel.inputs, 2) if protocol.distance(*pair) != 1}
+        apart = {pair for pair in combinations(channel.inputs, 2) if protocol.law().distance(*pair) != 1}
         require(apart, "a promise that grows with the distance needs inputs at different distances")
-        require(channel.satisfies(protocol.epsilon, protocol.distance), "inputs are told apart beyond their distance")
+        require(
+            channel.satisfies(protocol.epsilon, protocol.law().distance),
+            "inputs differ more than their distance allows",
+        )
 
 
 def check_tight(protocol: Protocol) -> None:
@@ -117,7 +145,7 @@ def check_law(protocol: Protocol) -> None:
     """2. Batches follow the enumerated law, and the same test refuses the same code at another level."""
     channel = enumerated(protocol)
     rows = report_rows(channel)
-    others = {name: protocol.scaled(factor) for name, factor in LEVELS.items()}
+    others = {name: scaled(protocol, factor) for name, factor in LEVELS.items()}
     laws = [enumerated(other) for other in others.values()]
     require(all(law.outputs == channel.outputs for law in laws), "at another epsilon there are other reports")
     # The last answer whose law depends on epsilon: loops that end too early miss it.
@@ -145,13 +173,13 @@ def _differ(law: NDArray[Any], other: NDArray[Any]) -> bool:
 def _drawn(
     protocol: Protocol, value: int, n: int, rows: NDArray[np.uint8], law: NDArray[np.float64], early: bool = False
 ) -> bool:
-    """Whether n batched reports of one answer follow a law of these rows; what is no row belongs to no law."""
+    """Whether n batched reports of one answer follow a law of these rows; a report outside the rows fits no law."""
     counted = (_tabulated(reports, rows) for reports in _batches(protocol, value, n))
     return follows(counted, np.append(law, 0.0), early)
 
 
 def _tabulated(reports: NDArray[np.uint8], rows: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How many reports are each of these rows, and last how many are none."""
+    """How many reports equal each of these rows, and last how many equal no row."""
     keys, drawn = _as_numbers(rows), _as_numbers(reports)
     if drawn.itemsize <= 2:
         found = np.bincount(drawn, minlength=1 << 8 * drawn.itemsize)[keys]
@@ -167,11 +195,11 @@ def _batches(protocol: Protocol, value: int, n: int) -> Iterator[NDArray[np.uint
     one, most = protocol.domain.encode([answer]), min(n, max(1 << 14, min(1 << 18, n // 8)))
     column = one.repeat(most) if hasattr(one, "repeat") else protocol.domain.encode([answer] * most)
     read = protocol.privatize([answer] * _READ, Simulation(50)).array
-    few = protocol._many(one.repeat(_READ) if hasattr(one, "repeat") else column[:_READ], Simulation(50))
+    few = protocol.draw_many(one.repeat(_READ) if hasattr(one, "repeat") else column[:_READ], Simulation(50))
     require(np.array_equal(read, few), "a column of answers gives other reports than the same answers encoded")
     bits = Simulation(50 + value)
     for start in range(0, n, most):
-        yield protocol._many(column[: n - start], bits)
+        yield protocol.draw_many(column[: n - start], bits)
 
 
 def _as_numbers(rows: NDArray[np.uint8]) -> NDArray[Any]:
@@ -197,10 +225,11 @@ def check_support(protocol: Protocol) -> None:
         weights = [protocol.ratio if supported[y, v] else Fraction(1) for v in range(len(column))]
         least = min(weights)
         require([w / least for w in weights] == expected, "the support is not where the likelihood is")
-    if isinstance(protocol, PureProtocol):
+    pure = protocol.law().support
+    if pure is not None:
         for v, w in product(range(len(channel.inputs)), repeat=2):
             chance = Fraction(sum(int(x) for x in numerators[v][supported[:, w]]), channel.denominator)
-            require(chance == (protocol.p if v == w else protocol.q), "p or q is not what the bytes do")
+            require(chance == (pure.p if v == w else pure.q), "p or q is not what the bytes do")
 
 
 def check_positions(protocol: Protocol) -> None:
@@ -209,12 +238,14 @@ def check_positions(protocol: Protocol) -> None:
     if protocol.guarantee.delta:
         return  # with a small probability a report may tell
     bits = np.unpackbits(report_rows(channel), axis=1)
-    inputs = {tuple(sorted(mixture)): None for pair in protocol.related() for mixture in pair}
-    require(bool(protocol.clear) == (protocol.clear_bytes > 0), "bytes are in clear, and it is not said of what")
+    inputs = {tuple(sorted(mixture)): None for pair in protocol.law().related() for mixture in pair}
+    require(
+        bool(protocol.law().clear) == (protocol.law().clear_bytes > 0), "bytes are in clear, and it is not said of what"
+    )
     for position in range(bits.shape[1]):
         if len(set(bits[:, position])) == 1:
             continue  # padding, or a digit that no report uses
-        if position < 8 * protocol.clear_bytes:
+        if position < 8 * protocol.law().clear_bytes:
             continue  # that it says nothing about answers which are protected is a matter of the level
         for v, places in enumerate(inputs):
             possible = set(bits[(channel.rows[list(places)] > 0).any(axis=0), position])
@@ -247,7 +278,7 @@ def check_refusals(protocol: Protocol) -> None:
     require(raises(MismatchError, lambda: protocol.estimate(foreign)), "another protocol's tally was used")
     before = protocol.estimate(protocol.empty())
     require(before.n == 0 and before.notes, "nothing says that there are no reports")
-    unknown = all(row["value"] is None and row["low"] < row["high"] for row in before.to_dict()["rows"])
+    unknown = all(row["value"] is None and row["low"] < row["high"] for row in before.document().rows)
     require(unknown, "without reports there is a value")
 
 
@@ -288,25 +319,28 @@ def check_unbiased(protocol: Protocol) -> None:
         np.allclose(2 * pair, figures[0] + figures[-1], atol=1e-9), "the estimate of a sum is not the sum of estimates"
     )
     answers = inputs(protocol)
-    truth = np.array([protocol.truth([answer]) for answer in answers])
+    truth = np.array([protocol.worth().truth([answer]) for answer in answers])
     scale = max(1.0, float(np.abs(truth).max()))
     mean = channel.rows @ figures
     require(np.abs(mean - truth).max() < 1e-7 * scale, "the estimate is biased")
     spread = channel.rows @ figures**2 - mean**2  # of one report, for each answer and figure
     ends = [0, len(answers) - 1]
     noise, share = spread[ends].mean(axis=0), truth[ends].mean(axis=0)
-    if not protocol.formula_for:
-        stated = protocol.figure_variances([answers[end] for end in ends])
+    if not protocol.worth().formula_for:
+        stated = protocol.worth().variances([answers[end] for end in ends])
         require(np.allclose(2 * stated, noise, rtol=1e-7), "figure_variances() are not those of the reports")
-    if isinstance(protocol, PureProtocol):
-        formula = protocol.variance(2, share, population=False)
+    if protocol.law().support is not None:
+        pure: Any = protocol
+        formula = pure.variance(2, share, population=False)
         require(np.allclose(2 * noise, formula, rtol=1e-7), "the variance is not the formula's")
-        sampled = protocol.variance(2, share) - formula
+        sampled = pure.variance(2, share) - formula
         require(np.allclose(sampled, 2 * share * (1 - share)), "the sampling error is not the formula's")
-    most = protocol.error(1, population=False) ** 2
+    most = protocol.worth(1, population=False).error ** 2
     require(spread.max() <= most * (1 + 1e-7), "error() is smaller than the spread of the reports")
     total = noise + ((truth[ends] - share) ** 2).mean(axis=0)
-    require(total.max() <= protocol.error(1) ** 2 * (1 + 1e-7), "error() is smaller than the spread of the population")
+    require(
+        total.max() <= protocol.worth(1).error ** 2 * (1 + 1e-7), "error() is smaller than the spread of the population"
+    )
     # Where the estimate is the truth, its error bar is the exact one: give it the expected tally of a large crowd.
     expected = channel.rows[ends].mean(axis=0) @ np.array([tally.counts for tally in singles])
     result = protocol.estimate(Tally(protocol.fingerprint, _CROWD, np.rint(_CROWD * expected).astype(np.int64)))
@@ -357,9 +391,9 @@ def check_identity(protocol: Protocol) -> None:
     require(again.spec() == protocol.spec(), "the spec of what was loaded is another")
     require(again.fingerprint == protocol.fingerprint, "what was loaded has another fingerprint")
     for name, factor in LEVELS.items():
-        require(protocol.scaled(factor).fingerprint != protocol.fingerprint, f"{name} has the same fingerprint")
+        require(scaled(protocol, factor).fingerprint != protocol.fingerprint, f"{name} has the same fingerprint")
     numbers = Integers(7, 6 + len(inputs(protocol)))
-    if isinstance(numbers, protocol.takes):
+    if isinstance(numbers, protocol.traits.takes):
         moved = load(protocol.spec() | {"domain": numbers.spec()})
         require(moved.fingerprint != protocol.fingerprint, "another domain has the same fingerprint")
 
@@ -380,46 +414,45 @@ def check_value_object(protocol: Protocol) -> None:
 
 
 def check_stages(protocol: Protocol) -> None:
-    """11. Of two stages: both have their levels, reports come from the kept state alone, whole streams tell no more."""
-    if not isinstance(protocol, Memoized):
+    """11. With two stages, both have their levels, reports use only the kept state, and streams reveal no more."""
+    stages = protocol.law().stages
+    if stages is None:
         return
-    permanent, instant = protocol.stages
-    require(permanent.ratio == protocol.permanent_ratio, "the stated ratio of a state is not that of its bytes")
+    device, (permanent, instant) = stages.device, stages.channels()
+    require(permanent.ratio == stages.ratio, "the stated ratio of a state is not that of its bytes")
     require(
-        _second_ratio(protocol, instant) == protocol.instant_ratio,
+        _second_ratio(stages, instant) == device.instant_ratio,
         "the stated ratio of a report from a state is not that of its bytes",
     )
-    require(exp_at_least(protocol.forever, protocol.permanent_ratio), "a state tells more than `forever` allows")
-    require(
-        exp_at_least(protocol.instant_epsilon, protocol.instant_ratio), "the level of the second stage is too small"
-    )
-    require(permanent.shape[1] <= protocol.state_forms, "there are more states than are stated")
+    require(exp_at_least(stages.forever, stages.ratio), "a state tells more than `forever` allows")
+    require(exp_at_least(device.instant_epsilon, device.instant_ratio), "the level of the second stage is too small")
+    require(permanent.shape[1] <= protocol.law().kept.state_forms, "there are more states than are stated")
     composed, whole = permanent >> instant, enumerated(protocol)
     same = [[composed.probability(x, y) for y in whole.outputs] for x in composed.inputs]
     apart = [[whole.probability(x, y) for y in whole.outputs] for x in whole.inputs]
     require(same == apart, "a report from a kept state has another law than privatize()")
     answers = inputs(protocol)[:2]
     laws = {
-        stream: exhaust(lambda bits, stream=stream: b"".join(protocol.stream(stream, None, bits))).law  # type: ignore[misc]
+        stream: exhaust(lambda bits, stream=stream: b"".join(device.stream(stream, None, bits))).law  # type: ignore[misc]
         for stream in product(answers, repeat=2)
     }
-    levels = protocol.levels(2)
+    levels = stages.levels(2)
     for (one, law), (other, rival) in product(laws.items(), repeat=2):
         require(law.keys() == rival.keys(), "the reports of one stream rule out another")
         ratio = max(law[sent] / rival[sent] for sent in law)
         require(ratio <= levels.any.ratio, "two streams tell more than is stated of any two")
         if (one[0] == one[1]) == (other[0] == other[1]):
             require(ratio <= levels.same_pattern.ratio, "two streams of one pattern tell more than is stated")
-    state = protocol.permanent(answers[0])
-    runs = {b"".join(protocol.report_from(state) for _ in range(400)) for _ in range(3)}
+    state = device.permanent(answers[0])
+    runs = {b"".join(device.report_from(state) for _ in range(400)) for _ in range(3)}
     require(len(runs) == 3, "reports from one state are not drawn afresh")
 
 
-def _second_ratio(protocol: Memoized, instant: Channel) -> Fraction:
+def _second_ratio(stages: Stages, instant: Channel) -> Fraction:
     """The largest ratio of a report's probabilities under two states of one device, which share their head."""
     heads: dict[str, list[int]] = {}
     for row, state in enumerate(instant.inputs):
-        heads.setdefault(str(state)[: 2 * protocol.shared_bytes], []).append(row)
+        heads.setdefault(str(state)[: 2 * stages.shared_bytes], []).append(row)
     largest = Fraction(1)
     for rows in heads.values():
         for column in instant.numerators[rows].T:
@@ -430,17 +463,17 @@ def _second_ratio(protocol: Memoized, instant: Channel) -> Fraction:
 
 
 def check_streams(protocol: Protocol) -> None:
-    """12. Of streams of answers: everything that a device sends over the epochs tells no more than is promised."""
-    laws = protocol.stream_laws()
+    """12. For streams of answers, all that a device sends over the epochs reveals no more than is promised."""
+    laws = protocol.law().kept.streams()
     require(bool(laws) == (protocol.guarantee.relation == "stream"), "the laws of whole streams are missing")
     if not laws:
-        require(protocol.whole_ratio == protocol.ratio, "only a protocol of streams promises more than one report")
+        require(protocol.law().kept.ratio == protocol.ratio, "only a protocol of streams promises more than one report")
         return
     sent = set().union(*laws.values())
     require(all(law.keys() == sent for law in laws.values()), "the reports of one stream rule out another")
     largest = max(max(column) / min(column) for column in ([law[reports] for law in laws.values()] for reports in sent))
     require(exp_at_least(protocol.epsilon, largest), "two streams tell more than is promised")
-    require(largest <= protocol.whole_ratio, "the stated ratio of whole streams is too small")
+    require(largest <= protocol.law().kept.ratio, "the stated ratio of whole streams is too small")
     require(len({len(reports) for reports in sent}) == 1, "what a device sends has different lengths")
 
 
@@ -453,12 +486,15 @@ def check_forging(protocol: Protocol) -> None:
         plain = protocol.estimate(honest)
         plain.robust(_FAKES)
     except MismatchError:
-        require(protocol.leverage is None, "`robust` does not know what forged reports can do: state `weights`")
+        require(protocol.worth().leverage is None, "`robust` does not know what forged reports can do: state `weights`")
         return
-    require(min(protocol.leverage or 0, protocol.poisoning or 0) > 0, "leverage and poisoning are not stated")
+    require(
+        min(protocol.worth().leverage or 0, protocol.worth().moved or 0) > 0, "leverage and poisoning are not stated"
+    )
     rows = report_rows(enumerated(protocol))
     for row in rows[np.unique(np.linspace(0, len(rows) - 1, _FORGERIES).astype(int))]:
-        seen = protocol.estimate(honest + protocol.tally(np.repeat(row[None, :], _FAKES, axis=0))).robust(_FAKES)
+        forged = protocol.tally(np.repeat(row[None, :], _FAKES, axis=0))
+        seen = protocol.estimate(honest + forged).robust(_FAKES)
         outside = []
         for before, after in (
             (plain.unbiased.table(_NO_LEVEL), seen.unbiased.table(_NO_LEVEL)),
@@ -468,12 +504,28 @@ def check_forging(protocol: Protocol) -> None:
                 return  # what is found depends on the reports
             beyond = np.maximum(after.low - before.low, before.high - after.high) / np.maximum(before.stderr, 1e-12)
             outside.append(np.nan_to_num(beyond, nan=0.0))
+        if plain.family in ("shares", "mean"):
+            _check_widening(plain, protocol.estimate(honest + forged), seen)
         # Where weights are chosen for the reports, the values alone may be a little outside, and not the intervals;
         # where errors are, the other way round.
         require(
             float(np.minimum(*outside).max()) <= _OUTSIDE,
             "without the forged reports a figure is outside of the interval that allows for them",
         )
+
+
+def _check_widening(plain: Result, moved: Result, seen: Result) -> None:
+    """`robust` itself widens intervals by as much as the forged reports moved the figures.
+
+    However wide an interval is without it: a leverage that is too small would hide in a wide one.
+    """
+    before, without, with_fakes = (one.unbiased.table(_NO_LEVEL) for one in (plain, moved, seen))
+    shift, error = without.value - before.value, np.maximum(before.stderr, 1e-12)
+    short = np.maximum(shift - (without.low - with_fakes.low), -shift - (with_fakes.high - without.high)) / error
+    require(
+        float(np.nan_to_num(short, nan=0.0).max()) <= _OUTSIDE,
+        "forged reports move a figure outside of the interval that allows for them: it is not widened by enough",
+    )
 
 
 def check_gains(protocol: Protocol) -> None:
@@ -489,9 +541,9 @@ def check_gains(protocol: Protocol) -> None:
     for how, moved in found.items():
         require(moved.deviation <= _APART, f"{how} reports do not move the figures by what theory says")
     targeted = found["targeted"]
-    if not targeted.linear or "unbiased" in protocol.waived:
+    if not targeted.linear or "unbiased" in waived(protocol):
         return
-    each = [protocol.truth(inputs(protocol), held) for held in (np.arange(size) == size - 1, people)]
+    each = [protocol.worth().truth(inputs(protocol), held) for held in (np.arange(size) == size - 1, people)]
     if each[0].shape == targeted.expected.shape:
         stated = fakes / (sum(people) + fakes) * (each[0] - each[1])
         scale = max(1.0, float(np.abs(each).max()))
@@ -500,6 +552,58 @@ def check_gains(protocol: Protocol) -> None:
 
 _PEOPLE, _APART = 2000, 12.0
 _HONEST, _FAKES, _FORGERIES, _NO_LEVEL, _OUTSIDE = 4000, 40, 2, 1e-6, 0.15
+
+
+def check_kernel(protocol: Protocol) -> None:
+    """15. Each faster form of drawing, checking and counting gives what the plain form gives."""
+    kernel, forms, answers = protocol.kernel(), plain(protocol), inputs(protocol)
+    column = protocol.domain.encode([answers[place % len(answers)] for place in range(_COLUMN)])
+    reports = protocol.draw_many(column, Simulation(5))
+    drawn = np.random.default_rng(6).integers(0, 256, (_COLUMN, protocol.report_bytes)).astype(np.uint8)
+    counts = protocol.count(reports)
+    if protocol.report_bytes <= WORD_BYTES:
+        same = kernel.draw_numbers(column, Simulation(5)) == forms.draw_numbers(column, Simulation(5))
+        require(np.all(same), "kernel: draw_numbers gives other reports than draw_many")
+        numbers, others = from_bytes(reports), from_bytes(drawn)
+        require(np.array_equal(kernel.count_numbers(numbers), counts), "kernel: count_numbers differs from count")
+        valid = np.array_equal(kernel.valid_numbers(others), protocol.valid(drawn))
+        require(valid, "kernel: valid_numbers differs from valid")
+        together = HalvesCounter.of([kernel.halves]) if protocol.report_bytes < 4 else None
+        if together is not None:
+            found = together.counts(numbers.astype(np.uint32) << np.uint32(8))
+            require(found is not None and np.array_equal(found[0][1], counts), "kernel: halves differ from count")
+    adder = kernel.adder()
+    for part in (reports[:7], reports[7:]):
+        protocol._add_checked(adder, part)
+    require(np.array_equal(adder.counts(), counts), "kernel: the adder differs from count")
+    malformed = drawn[~protocol.valid(drawn)][:1]
+    if len(malformed):
+        broken = np.vstack([reports, malformed])
+        require(raises(ReportError, protocol._add_checked, adder, broken), "kernel: a malformed report was added")
+        require(np.array_equal(adder.counts(), counts), "kernel: a part of a malformed batch was added")
+        require(raises(ReportError, lambda: list(kernel.pieces(broken))), "kernel: pieces count a malformed report")
+    pieces = np.zeros_like(counts)
+    for start, piece in kernel.pieces(reports):
+        pieces[start : start + len(piece)] += piece
+    require(np.array_equal(pieces, counts), "kernel: the pieces differ from count")
+    if kernel.simulate is not None:
+        _check_simulated(protocol, kernel.simulate)
+
+
+def _check_simulated(protocol: Protocol, simulate: Callable[[Any, int, np.random.Generator], Any]) -> None:
+    """The mean of simulated tallies is the exact one; a right law fails for 1 of 10^8 counters."""
+    channel = enumerated(protocol)
+    each = np.stack([protocol.count(row[None, :]) for row in report_rows(channel)])
+    people = np.arange(1, len(channel.inputs) + 1) * 50
+    mean = channel.rows @ each
+    spread = channel.rows @ each**2 - mean**2
+    tallies = simulate(people, _RUNS, np.random.default_rng(7))
+    far = np.abs(tallies.mean(axis=0) - people @ mean)
+    require(
+        (far <= _FAR * np.sqrt(people @ spread / _RUNS) + TIGHT).all(), "kernel: simulated tallies have another law"
+    )
+    ratio = tallies.var(axis=0) / np.maximum(people @ spread, TIGHT)
+    require((np.abs(ratio - 1) <= _FAR * np.sqrt(2 / _RUNS)).all(), "kernel: simulated tallies vary otherwise")
 
 
 PROTOCOL_CHECKS = [
@@ -519,4 +623,5 @@ PROTOCOL_CHECKS = [
     check_streams,
     check_forging,
     check_gains,
+    check_kernel,
 ]

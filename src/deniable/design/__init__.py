@@ -1,4 +1,4 @@
-"""Designs: the best mechanism for what you know and want, found by optimization and returned with its proof."""
+"""Designs: the best mechanism for given knowledge and goals, found by optimization and returned with its proof."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from deniable.design.extremal import (
     Bracket,
     ExtremalCertificate,
     Regimes,
-    RobustCertificate,
     ScanPoint,
     binary_guarantee,
     extremal,
-    least_favourable,
     plot_regimes,
     plot_value,
     regimes,
-    robust,
 )
 from deniable.design.mean import MeanCertificate, MeanDesign, mean
 from deniable.design.partitions import BlockResponse
 from deniable.design.readout import Readout, readout
+from deniable.design.robust import RobustCertificate, least_favourable, robust
 from deniable.design.several import ChernoffCertificate, GuessCertificate, hellinger_factor, several
 from deniable.design.staircase import (
     StaircaseCertificate,

@@ -1,8 +1,8 @@
-"""What every design returns: a mechanism, what it is worth, and a proof that no better one exists.
+"""The result of every design: a mechanism, its value, and a proof that no better one exists.
 
-Design       the exact channel, its value, a bound that no private mechanism passes, the gap, how it was found
-Certificate  everything that a sceptic needs in one JSON file: `verify()` checks rows and ratios with integers and the
-             bound without the solver; `rigor` says "proved" (rounding errors counted) or "numeric" (floats, for
+Design       the exact channel, its value, a bound that no private mechanism exceeds, the gap, how it was found
+Certificate  everything that a verifier needs in one JSON file: `verify()` checks rows and ratios with integers and the
+             bound without the solver; `rigor` is "proved" (rounding errors included) or "numeric" (floats, for
              functions that a user supplied)
 Direction    `sense` is "max" for a utility, whose bound lies above the value, "min" for a loss
 """
@@ -32,7 +32,13 @@ FORMAT = "deniable-certificate"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that a certificate claims, and whether it is so."""
+    """One claim of a certificate, and whether it holds.
+
+    Args:
+        name: Name of the claim.
+        holds: Whether it holds.
+        detail: The numbers that were compared.
+    """
 
     name: str
     holds: bool
@@ -41,7 +47,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of all checks; true if all of them hold."""
+    """The outcome of all checks; true if all of them hold.
+
+    Args:
+        checks: The single checks.
+        rigor: "proved" (rounding errors included) or "numeric".
+    """
 
     checks: tuple[Check, ...]
     rigor: str
@@ -60,7 +71,7 @@ class Certificate(ABC):
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[Certificate]]] = {}
     table_kind: ClassVar[str] = "Table"
-    """The name of the protocol that asks with the mechanism."""
+    """The name of the protocol that uses the mechanism."""
 
     value: float
     bound: float
@@ -78,11 +89,11 @@ class Certificate(ABC):
     @property
     @abstractmethod
     def mechanism(self) -> Channel:
-        """The exact channel that the certificate is about: what a saved proof is read for, beside its check."""
+        """The exact channel that the certificate is about; a saved proof is read for it as well as checked."""
 
     @property
     def hypotheses(self) -> Laws | None:
-        """The laws of the answers that the mechanism was designed to tell apart, if there are any."""
+        """The laws of the answers that the mechanism was designed to distinguish, if any."""
         return None
 
     @abstractmethod
@@ -111,7 +122,7 @@ class Certificate(ABC):
         return {"format": FORMAT, "version": 1, "kind": self.kind, **self.content()}
 
     def save(self, path: str | Path) -> None:
-        """Write the certificate as a JSON file, whole or not at all."""
+        """Write the certificate as a JSON file, atomically."""
         with atomic_write(path) as file:
             file.write((json.dumps(self.spec(), ensure_ascii=False) + "\n").encode())
 
@@ -145,9 +156,19 @@ def read_number(written: Any) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Design:
-    """A mechanism found by optimization. The certificate is worked out when it is first asked for.
+    """A mechanism found by optimization. The certificate is computed on first use.
 
-    `trace` says what each run of the solver was given and how it ended, `seconds` how long the whole search took.
+    Args:
+        name: Name of the mechanism.
+        epsilon: The guarantee.
+        value: The objective that the mechanism attains.
+        law: The mechanism, exact.
+        certify: Computes the certificate.
+        inputs: Labels of the inputs.
+        trace: Input and outcome of each solver run.
+        seconds: Duration of the whole search.
+        sense: "max" or "min": whether a larger value is better.
+        hypotheses: The laws of the answers that it was designed to distinguish, if any.
     """
 
     name: str
@@ -160,7 +181,6 @@ class Design:
     seconds: float = 0.0
     sense: str = "max"
     hypotheses: Laws | None = None
-    """The laws of the answers that it was designed to tell apart, if there are any."""
 
     @cached_property
     def channel(self) -> Channel:
@@ -173,12 +193,12 @@ class Design:
 
     @property
     def bound(self) -> float:
-        """What no mechanism at this epsilon can pass."""
+        """The bound that no mechanism at this epsilon can exceed."""
         return self.certificate.bound
 
     @property
     def gap(self) -> float:
-        """How far value and bound are apart."""
+        """The distance of value and bound."""
         return self.certificate.gap
 
     @property
@@ -192,7 +212,7 @@ class Design:
 
     @property
     def realized_epsilon(self) -> float:
-        """The epsilon that the mechanism has, over the pairs that it was designed for."""
+        """The actual epsilon of the mechanism, over the pairs that it was designed for."""
         if isinstance(self.law, Channel):
             return self.law.epsilon_under(self.law.adjacency)
         ratio = self.ratio
@@ -221,7 +241,15 @@ class Design:
 
 
 def plot_channel(design: Design, ax: Any = None) -> Any:
-    """The designed channel, with its value and its gap in the title."""
+    """The designed channel, with its value and its gap in the title.
+
+    Args:
+        design: The mechanism.
+        ax: Axes of matplotlib to draw on; new ones if None.
+
+    Returns:
+        The axes.
+    """
     ax = design.channel.plot(ax)
     ax.set_title(
         f"{design.name}, epsilon = {design.realized_epsilon:.4g}\n"

@@ -1,6 +1,6 @@
-"""The Bayes-optimal mechanism: of all private mechanisms the one whose reports serve a given user, or several, best.
+"""The Bayes-optimal mechanism: the private mechanism whose reports are best for a given user, or for several.
 
-Problem    minimize sum of prior(x) P(y | x) loss(y, x) over channels from inputs to guesses whose ratios hold
+Problem    minimize sum of prior(x) P(y | x) loss(y, x) over channels from inputs to guesses with valid ratios
 Adjacency  all pairs (local privacy), a line (counting queries), any graph, any metric
 Answer     a linear program; outputs are guesses, and guesses that are never best are left out
 Program    all pairs: c_xy = m_y + d_xy with 0 <= d_xy <= (E - 1) m_y: one row per entry, not one per pair of inputs.
@@ -14,9 +14,9 @@ Proof      a price for each input, from the program's dual, checked without the 
 Known      local privacy, uniform prior, 0/1 loss: k-ary randomized response. Line, monotone loss: the truncated
            geometric mechanism followed by its Bayes remap, for every prior
 Sharing    is one mechanism best for everybody, after each user's own remap? `compromise` minimizes the users' losses
-           together, over one channel whose outputs are a guess for each user. If that is more than the sum of what each
-           would lose with the mechanism made for them, no mechanism serves all best. On a line nothing is lost, for any
-           priors and monotone losses; on graphs with cycles something is, for some users: sums and averages of more
+           together, over one channel whose outputs are a guess for each user. If the result exceeds the sum of each
+           user's loss with their own best mechanism, no mechanism is best for all. On a line nothing is lost, for any
+           priors and monotone losses; on graphs with cycles there is a loss for some users: sums and averages of more
            than two values
 Source     Ghosh, Roughgarden and Sundararajan 2009; Brenner and Nissim 2010
 """
@@ -51,17 +51,17 @@ from deniable.errors import ChannelError, ShapeError
 from deniable.labels import Label, as_labels, in_order
 from deniable.trace import Progress, Watch, highs
 
-# A relative gap above which the program is solved once more, in other units.
+# The relative gap above which the program is solved once more, in other units.
 _GOOD = 1e-8
 
 # Rows and variables of the program grow with this product; beyond it the solver takes hours.
 MOST_CELLS = 5_000_000
 
-# Logarithms of the largest ratio that the solver is told of, and of the largest scale: their sum stays below ln 1e15.
+# Logarithms of the largest ratio that the solver gets, and of the largest scale: their sum stays below ln 1e15.
 _LARGEST = 30.0
 _SCALED = 17.0
 
-# Outputs that happen less often than this for every input are the solver's noise.
+# Outputs that are rarer than this for every input are the solver's noise.
 _NEVER = 1e-10
 
 # Room for the rounding of floats, so that the exact repair has nothing left to do.
@@ -79,12 +79,22 @@ def bayes(
     inputs: Iterable[Any] | None = None,
     progress: Progress | None = None,
 ) -> Design:
-    """The mechanism of least expected `loss`, or of most expected `gain`, for a user who believes in `prior`.
+    """The mechanism with the least expected `loss`, or the largest expected `gain`, for a user with this `prior`.
 
-    `loss` and `gain` are as in `channels.utility`: a matrix [guess, truth], a function (guess, truth), or "zero-one",
-    "absolute", "squared", "identity"; without either it is the 0/1 loss. `adjacency` is all that `Channel.satisfies`
-    takes, or a `Query`: then the inputs are its answers, and neighbours are those of the induced graph. `progress` is
-    called with what is being done.
+    With a `Query` as adjacency the inputs are its answers, and neighbours are those of the induced graph.
+
+    Args:
+        prior: The user's belief: a probability per input.
+        loss: Matrix [guess, truth], function (guess, truth), "zero-one", "absolute" or "squared"; 0/1 loss by default.
+        epsilon: The guarantee.
+        adjacency: Which inputs are neighbours: anything that `Channel.satisfies` takes, or a `Query`.
+        gain: Maximized instead of a loss.
+        guesses: The possible guesses; the inputs if None.
+        inputs: Labels of the inputs; 0, 1, 2, ... if None.
+        progress: Called with a description of the current work.
+
+    Returns:
+        The mechanism.
 
     >>> design = bayes([0.45, 0.45, 0.1], gain="identity", epsilon=1)
     >>> round(design.value, 3), design.outputs, design.relative_gap < 1e-9
@@ -99,7 +109,7 @@ def bayes(
 def read_inputs(
     prior: Distribution, inputs: Iterable[Any] | None, adjacency: Any
 ) -> tuple[tuple[Label, ...], Adjacency]:
-    """Names of the inputs, and who is whose neighbour."""
+    """Names of the inputs, and their adjacency."""
     if isinstance(adjacency, Query):
         listed = in_order(adjacency.answers if inputs is None else inputs, "the inputs")
         return as_labels(listed, len(adjacency.answers), "input"), adjacency.graph
@@ -170,7 +180,7 @@ def _certified(
     prices = tuple(answer.prices.tolist())
     roots = _roots(users, relation, answer.rows)
     bound = floor(proven_bound(costs, prices, relation, epsilon, flows, roots))
-    # What the best guess would cost if the input were known: a weak bound, but one that always holds.
+    # The cost of the best guess if the input were known: a weak bound, but always valid.
     plain = tuple(users.cost.min(axis=0).tolist())
     if (known := floor(proven_bound(costs, plain, relation, epsilon, (), roots))) > bound:
         prices, flows, bound = plain, (), known
@@ -191,7 +201,7 @@ def _certified(
 
 
 def _roots(users: Users, relation: Relation, rows: Floats) -> tuple[tuple[int, ...], ...]:
-    """For each component and guess the most likely input; where it is never guessed, the cheapest one."""
+    """For each component and guess the most likely input; if it is never guessed, the cheapest one."""
     if relation.edges is None:
         return ()
     tables = [np.array(user.table) for user in users.members]
@@ -220,20 +230,25 @@ def _within(channel: Channel, adjacency: Adjacency) -> Channel:
 
 @dataclass(frozen=True)
 class Compromise:
-    """The best shared mechanism, and the best one for each user alone."""
+    """The best shared mechanism, and the best one for each user alone.
+
+    Args:
+        shared: The mechanism that all users share.
+        alone: The best mechanism of each user.
+    """
 
     shared: Design
     alone: tuple[Design, ...]
 
     @property
     def least(self) -> float:
-        """The users lose at least this much by sharing any mechanism at all."""
+        """Lower bound on the users' total loss by sharing any mechanism at all."""
         sign = 1.0 if self.shared.sense == "min" else -1.0
         return max(sign * (self.shared.bound - sum(design.value for design in self.alone)), 0.0)
 
     @property
     def most(self) -> float:
-        """With `shared` they lose at most this much."""
+        """Upper bound on their total loss with `shared`."""
         sign = 1.0 if self.shared.sense == "min" else -1.0
         return sign * (self.shared.value - sum(design.bound for design in self.alone))
 
@@ -256,7 +271,19 @@ def compromise(
 ) -> Compromise:
     """The best mechanism for all users at once; each is a pair of a prior and a loss (with `gains=True` a gain).
 
-    `progress` is called with what is being done.
+    Args:
+        users: A prior and a loss (or gain) for each user.
+        epsilon: The guarantee.
+        adjacency: Which inputs are neighbours.
+        inputs: Labels of the inputs; 0, 1, 2, ... if None.
+        gains: Whether users have gains instead of losses.
+        progress: Called with a description of the current work.
+
+    Returns:
+        The shared mechanism, and the best one of each user.
+
+    Raises:
+        ShapeError: There are no users.
 
     >>> ring = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
     >>> pair = [([0.5, 0, 0.5, 0], "zero-one"), ([0, 0.5, 0, 0.5], "zero-one")]
@@ -296,7 +323,7 @@ class Answer:
 def solve(
     cost: Floats, relation: Relation, epsilon: Fraction, centres: list[int] | None, watch: Watch | None = None
 ) -> Answer | None:
-    """Minimize the sum of cost[y, x] c[x, y]; None if the solver fails. `centres` of guesses switch the scaling on."""
+    """Minimize the sum of cost[y, x] c[x, y]; None if the solver fails. `centres` of guesses enable the scaling."""
     seen = watch or Watch()
     if relation.edges is None:
         return _solve_whole(cost, min(float(epsilon), _LARGEST), seen)
@@ -357,7 +384,7 @@ def _solve_edges(
 
 
 def _highs(objective: Floats, limits: Any, sums: Any, size: int, watch: Watch) -> tuple[Floats, Floats, Floats] | None:
-    # Losses in thousandths or millions would meet the solver's absolute tolerances.
+    # Losses in thousandths or millions would interact with the solver's absolute tolerances.
     unit = float(np.abs(objective).max()) or 1.0
     answer = highs(
         objective / unit,
@@ -375,7 +402,7 @@ def _highs(objective: Floats, limits: Any, sums: Any, size: int, watch: Watch) -
 
 
 def settled(rows: Floats, cost: Floats, relation: Relation, epsilon: Fraction) -> tuple[Floats, list[int]]:
-    """Rows in which every ratio holds up to the last digits of a float, and the guesses that are in use."""
+    """Rows in which every ratio holds up to the last digits of a float, and the guesses in use."""
     level = float(epsilon) - min(_ROOM, 1e-6 * float(epsilon))
     used = np.flatnonzero(rows.max(axis=0) > _NEVER)
     if used.size == 0:
@@ -386,7 +413,7 @@ def settled(rows: Floats, cost: Floats, relation: Relation, epsilon: Fraction) -
     over, under = max(float(sums.max()) - 1, 0.0), max(1 - float(sums.min()), 0.0)
     shortest = min((float(d) for _, _, d in relation.edges or ()), default=1.0)
     odds = np.expm1(min(level * shortest, _LARGEST))
-    # The least share that leaves every row a rest whose ratios hold, too.
+    # The smallest weight that leaves every row a remainder whose ratios hold, too.
     share = min(1.1 * (under + (1 + odds) * over) / odds, 1.0)
     blind = int(np.argmin(cost[used].sum(axis=1)))
     law *= 1 - share

@@ -1,14 +1,15 @@
 """The certificate of a Bayes-optimal mechanism: users, pairs, an exact channel and prices, checked without a solver.
 
-Users      what each believes and what a wrong guess costs: cost[y, x] = sum over users of prior(x) loss(guess of this
+Users      each user's prior and the cost of a wrong guess: cost[y, x] = sum over users of prior(x) loss(guess of this
            user in y, x); minus the gain instead of a loss. An output is one guess for each user; floats count as the
            numbers that they are, and sums are exact
-Relation   who must be hard to tell apart. All pairs: a column is fine iff its largest entry is at most e^epsilon times
-           its smallest. Edges of a graph or a metric: ratios on the edges, at most e^(epsilon d); other pairs follow
-           along paths, and a pair of a metric that follows from two shorter ones is left out: |x - y| becomes a line
+Relation   which inputs must be hard to distinguish. All pairs: a column is valid iff its largest entry is at most
+           e^epsilon times its smallest. Edges of a graph or a metric: ratios on the edges, at most e^(epsilon d); other
+           pairs follow along paths, and a pair of a metric implied by two shorter ones is left out: |x - y| becomes a
+           line
 Rows       integers over one denominator; every output is a guess (of each user)
 Ratios     on every edge, or over all pairs, compared with e^(epsilon d) exactly
-Value      the expected loss or gain with each output taken at its word, as an exact fraction
+Value      the expected loss or gain with each output used as the guess, as an exact fraction
 Bound      for any prices p: cost of a channel = sum of p + sum over guesses y of r_y . c_y, with r_y = cost_y - p,
            because every row sums to one. If r_y . c >= 0 for every column c whose ratios hold, the sum of p is a bound.
            All pairs: entries lie between m and E m, so r . c >= m * sum of min(r_x, E r_x), and the m of all outputs
@@ -153,7 +154,7 @@ class Users:
 
     @cached_property
     def centres(self) -> list[int]:
-        """For each choice the input at which it costs least: where the truth probably is."""
+        """For each choice, the input at which it costs least: the probable truth."""
         picked = np.array(self.choices)
         plain = sum(np.array(user.table)[picked[:, i]] for i, user in enumerate(self.members))
         return [int(x) for x in np.argmin(plain, axis=1)]
@@ -174,7 +175,7 @@ class Users:
             ]
 
     def exact_cost(self, channel: Channel, chosen: Sequence[Sequence[int]]) -> Fraction:
-        """What the channel costs when each output is read as its guesses, exactly."""
+        """The exact cost of the channel when each output is read as its guesses."""
         total = Fraction(0)
         for place, user in enumerate(self.members):
             rows = [[Fraction(v) for v in user.table[choice[place]]] for choice in chosen]
@@ -207,7 +208,7 @@ class Relation:
 
     @cached_property
     def distances(self) -> Floats:
-        """The length of the shortest path between any two positions; infinite where there is none."""
+        """The length of the shortest path between any two positions; infinite if they are not connected."""
         if self.edges is None:
             return np.asarray(1.0 - np.eye(self.size))
         table = np.full((self.size, self.size), np.inf)
@@ -220,7 +221,7 @@ class Relation:
 
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
-        """Positions that hang together."""
+        """Connected components, as tuples of positions."""
         label = list(range(self.size))
 
         def root(x: int) -> int:
@@ -268,7 +269,7 @@ class Relation:
             for x, z in ((i, j), (j, i)):
                 over = law[x] * odds.denominator > law[z] * odds.numerator
                 for y in np.flatnonzero(over):
-                    # Within the width of the rational bound the question is settled by more digits.
+                    # Within the width of the rational bound, more digits decide.
                     ratio = Fraction(int(law[x, y]), int(law[z, y])) if law[z, y] else None
                     if ratio is None or not exact.exp_at_least(epsilon * distance, ratio):
                         return False
@@ -288,7 +289,7 @@ class Relation:
 
 
 def _reduced(pairs: dict[tuple[int, int], Fraction], size: int) -> dict[tuple[int, int], Fraction]:
-    """Without the pairs that follow from two others, both shorter."""
+    """Without the pairs that are implied by two others, both shorter."""
 
     def between(i: int, j: int) -> Fraction:
         return pairs[min(i, j), max(i, j)]
@@ -321,7 +322,7 @@ def proven_bound(
     flows: Flows = (),
     roots: Sequence[Sequence[int]] = (),
 ) -> Decimal:
-    """What the prices prove: no channel within the relation costs less. `roots[component][guess]` is a position."""
+    """The bound that the prices prove: no valid channel costs less. `roots[component][guess]` is a position."""
     with localcontext(context()):
         rests = [[cost - Decimal(price) for cost, price in zip(row, prices, strict=True)] for row in costs]
         total = sum((Decimal(price) for price in prices), Decimal(0))
@@ -377,7 +378,20 @@ def floor(value: Decimal) -> float:
 
 @dataclass(frozen=True)
 class BayesCertificate(Certificate):
-    """Users, exact channel and prices: for losses `bound <= optimum <= value`, for gains the other way round."""
+    """Users, exact channel and prices: for losses `bound <= optimum <= value`, for gains the other way round.
+
+    Args:
+        users: Priors and losses (or gains).
+        epsilon: The guarantee.
+        relation: Which inputs are neighbours.
+        channel: The mechanism.
+        sense: "min" for losses, "max" for gains.
+        prices: Dual price of each input.
+        flows: Dual prices of the privacy constraints: (direction of an edge, guess, multiplier).
+        roots: For each component of the graph and each guess, the input at which the flows end.
+        value: What the mechanism attains.
+        bound: What no mechanism can improve on.
+    """
 
     kind = "bayes"
 
@@ -426,7 +440,7 @@ class BayesCertificate(Certificate):
     def _check_value(self, chosen: Sequence[tuple[int, ...]]) -> Check:
         cost = self.users.exact_cost(self.channel, chosen)
         claimed = Fraction(self._sign * self.value)
-        # A larger claim would be true as well, but it would not be this mechanism's value.
+        # A larger claim would also be true, but it would not be this mechanism's value.
         near = cost <= claimed <= cost + abs(cost) / 10**12
         return Check("value", near, f"{self._sign * float(cost):.12g} where {self.value:.12g} is claimed")
 

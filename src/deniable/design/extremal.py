@@ -1,4 +1,4 @@
-"""The extremal mechanism: of all epsilon-LDP mechanisms the one whose reports tell two hypotheses apart best.
+"""The extremal mechanism: the epsilon-LDP mechanism whose reports distinguish two hypotheses best.
 
 Problem    maximize D_f(M0 || M1), the divergence of the laws of reports under P0 and P1
 Answer     sort the symbols by P0/P1, cut them into blocks, answer with randomized response on the block; the best cut
@@ -9,26 +9,12 @@ Proof      the certificate: multipliers for the dual program, checked over all 2
 Regimes    where one of the two classical mechanisms is optimal: the binary one at high privacy (two blocks, cut where
            P0 = P1; symbols of that ratio go to the better side), randomized response at low (one block for each
            distinct ratio; with repeated ratios plain randomized response is never optimal). A mechanism counts as
-           optimal when its value is within 1e-9, relatively, of a proven bound, and as not optimal when a better one
+           optimal if its value is within 1e-9, relatively, of a proven bound, and as not optimal if a better one
            is shown
-Threshold  a bracket at most 1e-4 wide around the change nearest to the end of the scale; nothing proves that the
-           optimal epsilons form an interval, so a grid is scanned and what contradicts the bracket is reported
+Threshold  a bracket at most 1e-4 wide around the change nearest to the end of the scale; there is no proof that the
+           optimal epsilons form an interval, so a grid is scanned and contradictions of the bracket are reported
 Cost       O(k^2) per step and about three steps: milliseconds for k = 100, seconds for k = 10,000
 Source     Kairouz, Oh and Viswanath 2014; "Sort, Partition, Randomize", arXiv 2606.07443
-
-The robust extremal mechanism: two hypotheses that are known only up to a distance.
-
-Problem    maximize, over all epsilon-LDP mechanisms, the smallest D_f(M0 || M1) over all laws within total variation r0
-           of P0 and within r1 of P1
-Answer     the extremal mechanism of one pair in these two balls, the least favourable one. Its likelihood ratio is that
-           of P0 and P1, cut off below and above; it is the same pair for every f and every epsilon
-Lower cut  c solves  sum over x of (c P1(x) - P0(x))+ = r0 + c r1. Where P0 < c P1, P0 gains r0 and P1 loses r1, both in
-           proportion to c P1 - P0. The upper cut is the same with P0 and P1 exchanged
-Bound      the pair is in the balls, so no mechanism does better than the best one for this pair (its certificate)
-Value      against the mechanism no pair in the balls is worse: D_f falls fastest when P0 loses mass where M0 / M1 is
-           largest and gains it where M0 / M1 is smallest, P1 the other way round, and that is how the pair was moved
-Meeting    balls that meet (TV(P0, P1) <= r0 + r1) hold a common law, and nothing can tell the hypotheses apart
-Source     Huber 1965; Huber and Strassen 1973
 """
 
 from __future__ import annotations
@@ -36,7 +22,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -61,12 +47,12 @@ from deniable.design.partitions import (
     upper_bound,
 )
 from deniable.design.tangents import Curve, Pair, curve_of
-from deniable.errors import InternalError, NumberError, SpecError
+from deniable.errors import NumberError, SpecError
 from deniable.labels import Label, as_labels, label_spec, load_label
 from deniable.specs import integer_text, read_integer
 from deniable.trace import Progress, Watch
 
-# Of the multipliers' sum, for each symbol; moving all ends by three floats changes the bound by a twentieth of that.
+# Relative to the multipliers' sum, per symbol; moving all ends by three floats changes the bound by 1/20 of that.
 _ROOM = 2e-14
 
 
@@ -80,8 +66,16 @@ def extremal(
 ) -> Design:
     """The mechanism that maximizes the divergence between reports under `p0` and reports under `p1`.
 
-    Hypotheses as {label: probability} name the inputs. `progress` is called with what is being done, in the search and
-    when the certificate is worked out.
+    Args:
+        p0: Law of the answers under the first hypothesis: a list, or {label: probability}.
+        p1: Law of the answers under the second hypothesis.
+        epsilon: The guarantee.
+        divergence: Name of the divergence, or an `FDivergence`.
+        inputs: Labels of the answers; 0, 1, 2, ... if neither hypothesis names them.
+        progress: Called with a description of the current work, also while the certificate is computed.
+
+    Returns:
+        The mechanism.
 
     >>> design = extremal([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], epsilon=1)
     >>> design.law.block, round(design.value, 9), design.relative_gap < 1e-9
@@ -106,7 +100,7 @@ def extremal(
 
 
 def rise(epsilon: Fraction) -> float:
-    """e^epsilon - 1 as a float, rounded up: what holds for slightly less privacy holds here."""
+    """e^epsilon - 1 as a float, rounded up: a bound for slightly less privacy is also valid here."""
     above = exact.exp_ceil(epsilon) - 1
     nearest = float(above)
     return nearest if Fraction(nearest) >= above else math.nextafter(nearest, math.inf)
@@ -119,7 +113,7 @@ def block_law(pair: Pair, partition: Partition, epsilon: Fraction) -> BlockRespo
 
 
 def realized_value(curve: Curve, pair: Pair, law: BlockResponse, epsilon: Fraction) -> tuple[float, float]:
-    """The divergence of the reports of the realized, rounded law: from below and from above."""
+    """Lower and upper bound on the divergence of the reports of the realized, rounded law."""
     m0, m1 = law.push(pair.weights0), law.push(pair.weights1)
     if curve.built_in:
         return proven_value(curve.divergence.name, m0, m1, epsilon)
@@ -148,7 +142,7 @@ def _certify(
 
 
 def _with_room(bound: float, prices: Floats) -> float:
-    """A claim that another processor proves as well: it places the ends of the proof's intervals a few floats away."""
+    """A claim that other processors can prove, too: they place the ends of the proof's intervals a few floats away."""
     if bound == 0:
         return bound
     return math.nextafter(bound + _ROOM * (prices.size + 50) * math.fsum(np.abs(prices)), math.inf)
@@ -156,7 +150,18 @@ def _with_room(bound: float, prices: Floats) -> float:
 
 @dataclass(frozen=True)
 class ExtremalCertificate(Certificate):
-    """Hypotheses, mechanism and multipliers: `value <= divergence <= optimum <= bound`."""
+    """Hypotheses, mechanism and multipliers: `value <= divergence <= optimum <= bound`.
+
+    Args:
+        pair: The two hypotheses.
+        epsilon: The guarantee.
+        divergence: The divergence that is maximized.
+        law: The mechanism.
+        multipliers: Dual multipliers, one per symbol.
+        value: Lower bound on what the mechanism attains.
+        bound: Upper bound for every mechanism.
+        inputs: Names of the symbols, if the design had any.
+    """
 
     kind = "extremal"
 
@@ -168,7 +173,6 @@ class ExtremalCertificate(Certificate):
     value: float
     bound: float
     inputs: tuple[Label, ...] | None = None
-    """Names of the symbols, where the design had any."""
 
     @property
     def rigor(self) -> str:
@@ -185,7 +189,7 @@ class ExtremalCertificate(Certificate):
     def verify(self) -> Verdict:
         curve = curve_of(self.divergence)
         row = self.law.true + (self.law.outputs - 1) * self.law.false
-        # Without a chance of every output some marginal would be zero, and the ratio infinite.
+        # If some output had probability zero, some marginal would be zero and the ratio infinite.
         fits = len(self.law.block) == self.pair.size == len(self.multipliers) and row == 1 and self.law.false > 0
         fits = fits and (self.inputs is None or len(self.inputs) == self.pair.size)
         checks = [
@@ -198,11 +202,11 @@ class ExtremalCertificate(Certificate):
         ]
         if fits:
             low, high = realized_value(curve, self.pair, self.law, self.epsilon)
-            # A smaller claim would be true as well, but it would not be this mechanism's value.
+            # A smaller claim would also be true, but it would not be this mechanism's value.
             holds = self.value <= high and self.value >= low - 1e-9 * abs(low)
             checks.append(Check("value", holds, f"{low:.12g} where {self.value:.12g} is claimed"))
             least = upper_bound(curve, self.pair, np.array(self.multipliers), self.epsilon)
-            # The claimed bound may be generous, never tighter than the multipliers prove.
+            # The claimed bound may be loose, but never tighter than the multipliers prove.
             proves = least <= self.bound + (0.0 if self.rigor == "proved" else 1e-12 * abs(least))
             checks.append(Check("bound", proves, f"the multipliers prove {least:.12g}, {self.bound:.12g} is claimed"))
         return Verdict(tuple(checks), self.rigor)
@@ -223,7 +227,7 @@ class ExtremalCertificate(Certificate):
 
     @classmethod
     def read(cls, content: dict[str, Any], divergence: FDivergence | None = None) -> ExtremalCertificate:
-        """From JSON; a user's own divergence has to be given again."""
+        """From JSON; a user-defined divergence must be given again."""
         name = content["divergence"]
         known = divergence or (DIVERGENCES.get(name) if content["rigor"] == "proved" else None)
         if known is None:
@@ -260,7 +264,17 @@ _BEST, _BINARY, _RESPONSE = "#3949ab", "#d08a2e", "#5b9a68"
 
 @dataclass(frozen=True, slots=True)
 class ScanPoint:
-    """What can be had at one epsilon: values of the best, of the binary mechanism and of randomized response."""
+    """Values at one epsilon: of the best, of the binary mechanism and of randomized response.
+
+    Args:
+        epsilon: The guarantee.
+        best: Value of the best mechanism.
+        binary: Value of the binary mechanism.
+        response: Value of randomized response.
+        blocks: Number of outputs of the best mechanism.
+        binary_optimal: Whether the binary mechanism is optimal.
+        response_optimal: Whether randomized response is optimal.
+    """
 
     epsilon: float
     best: float
@@ -273,7 +287,12 @@ class ScanPoint:
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """The threshold lies between `low` and `high`; `high` is infinite (or `low` 0) if the scan did not meet it."""
+    """The threshold lies between `low` and `high`; `high` is infinite (or `low` 0) if the scan did not reach it.
+
+    Args:
+        low: Lower end.
+        high: Upper end.
+    """
 
     low: float
     high: float
@@ -288,7 +307,14 @@ class Regimes:
     """The thresholds for one pair of hypotheses and one divergence, and the scan behind them.
 
     `binary` brackets the largest epsilon up to which the binary mechanism is optimal, `response` the smallest from
-    which on randomized response is. The exceptions are scanned epsilons that lie on the other side.
+    which randomized response is optimal. The exceptions are scanned epsilons that lie on the other side.
+
+    Args:
+        pair: The two hypotheses.
+        divergence: The divergence.
+        binary: Largest epsilon up to which the binary mechanism is optimal.
+        response: Smallest epsilon from which randomized response is optimal.
+        scan: The values at each epsilon of the grid.
     """
 
     pair: Pair
@@ -323,7 +349,13 @@ def _ends(bracket: Bracket) -> str:
 
 
 def binary_guarantee(epsilon: Any) -> float:
-    """The share of the best KL divergence that the binary mechanism has at least: 1 / (2 (e^epsilon + 1)^2).
+    """Lower bound on the binary mechanism's fraction of the best KL divergence: 1 / (2 (e^epsilon + 1)^2).
+
+    Args:
+        epsilon: The guarantee.
+
+    Returns:
+        The fraction.
 
     >>> round(1 / binary_guarantee(1), 4)
     27.6512
@@ -338,9 +370,20 @@ def regimes(
     epsilons: Sequence[float] | None = None,
     progress: Progress | None = None,
 ) -> Regimes:
-    """Thresholds between the regimes; `epsilons` is the grid to scan (49 epsilons from 0.01 to 16 if not given).
+    """Thresholds between the regimes.
 
-    `progress` is called after each epsilon, with the share of the scan that is done, and then with each bracket.
+    Args:
+        p0: Law of the answers under the first hypothesis.
+        p1: Law of the answers under the second hypothesis.
+        divergence: Name of the divergence, or an `FDivergence`.
+        epsilons: The grid to scan; 49 values from 0.01 to 16 if None.
+        progress: Called after each epsilon with the share that is done, then with each bracket.
+
+    Returns:
+        The thresholds and the scan.
+
+    Raises:
+        NumberError: There are fewer than two different epsilons.
 
     >>> found = regimes([0.5, 0.3, 0.2], [0.2, 0.2, 0.6], epsilons=[1, 3, 4])
     >>> found.binary.width <= 1e-4, found.binary.low < found.response.high
@@ -377,7 +420,7 @@ def _scan_point(pair: Pair, curve: Curve, epsilon: float, binary: bool = True, r
     direct = partition_value(np.arange(pair.groups + 1), lower, gaps, odds, curve) if pair.groups > 1 else 0.0
     wanted = [one_bit] * binary + [direct] * response
     reached = [value for value in wanted if best.value <= value * (1 + TOLERANCE)]
-    # A better mechanism settles the matter; the proof is needed only where none is found.
+    # A better mechanism decides the question; the proof is needed only if none is found.
     bound = _bound(pair, best, curve, level, odds) if reached else math.inf
     optimal = [value >= bound * (1 - TOLERANCE) for value in (one_bit, direct)]
     return ScanPoint(epsilon, best.value, one_bit, direct, best.blocks, *optimal)
@@ -436,7 +479,15 @@ def _values_over(
 
 
 def plot_regimes(found: Regimes, axes: Any = None) -> Any:
-    """Two panels over epsilon: the share of the optimum that each classical mechanism reaches; number of outputs."""
+    """Two panels over epsilon: the share of the optimum that each classical mechanism reaches; number of outputs.
+
+    Args:
+        found: The result of `regimes`.
+        axes: Two axes of matplotlib to draw on; new ones if None.
+
+    Returns:
+        The axes.
+    """
     pyplot = require("matplotlib.pyplot", "plot")
     if axes is None:
         _, axes = pyplot.subplots(2, 1, figsize=(6.8, 5.4), sharex=True, layout="constrained", height_ratios=(2, 1))
@@ -467,7 +518,18 @@ def plot_value(
     kind: str | FDivergence = "kl",
     ax: Any = None,
 ) -> Any:
-    """What the best mechanism, the binary one and randomized response are worth over epsilon."""
+    """The values of the best mechanism, the binary one and randomized response over epsilon.
+
+    Args:
+        p0: Law of the answers under the first hypothesis.
+        p1: Law of the answers under the second hypothesis.
+        epsilons: Where the curves are computed; 60 values from 0.05 to 10 if None.
+        kind: Name of the divergence, or an `FDivergence`.
+        ax: Axes of matplotlib to draw on; new ones if None.
+
+    Returns:
+        The axes.
+    """
     pyplot = require("matplotlib.pyplot", "plot")
     levels = np.geomspace(0.05, 10, 60) if epsilons is None else np.sort(np.asarray(epsilons, np.float64))
     best, one_bit, direct = _values_over(p0, p1, levels.tolist(), kind)
@@ -483,213 +545,3 @@ def plot_value(
     ax.grid(True, which="both", alpha=0.2)
     ax.legend()
     return ax
-
-
-# -- hypotheses that are known only up to a distance --------------------------------------------------
-
-
-Law = list[Fraction]
-
-
-def robust(
-    p0: ArrayLike | Sequence[Any] | Mapping[Any, Any],
-    p1: ArrayLike | Sequence[Any] | Mapping[Any, Any],
-    epsilon: Any,
-    radius: Any,
-    divergence: str | FDivergence = "kl",
-    inputs: Iterable[Any] | None = None,
-    progress: Progress | None = None,
-) -> Design:
-    """The mechanism with the largest divergence in the worst case, for laws within `radius` of `p0` and of `p1`.
-
-    `radius` is a total variation distance, or two of them: (around p0, around p1). The design's value is the smallest
-    divergence over all laws in the two balls. Otherwise as `extremal`.
-
-    >>> design = robust([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], epsilon=1, radius="0.05")
-    >>> round(design.value, 9), design.relative_gap < 1e-9
-    (0.017627208, True)
-    """
-    first, second, listed = read_hypotheses(p0, p1, inputs)
-    centre, radii = Pair.read(first, second), read_radii(radius)
-    laws = _least_favourable(centre, radii)
-    worst = extremal(*laws, epsilon, divergence, listed, progress)
-    law = _settled(worst.law, centre, laws)
-    return replace(
-        worst, name=f"robust {worst.name}", law=law, certify=partial(_certify_robust, centre, radii, worst, law)
-    )
-
-
-def least_favourable(
-    p0: ArrayLike | Sequence[Any] | Mapping[Any, Any], p1: ArrayLike | Sequence[Any] | Mapping[Any, Any], radius: Any
-) -> tuple[Law, Law]:
-    """Of all laws within `radius` of `p0` and of `p1`, the two that are hardest to tell apart, as exact fractions.
-
-    >>> [[str(share) for share in law] for law in least_favourable([0.8, 0.2], [0.2, 0.8], "0.1")]
-    [['7/10', '3/10'], ['3/10', '7/10']]
-    """
-    return _least_favourable(Pair.read(*read_hypotheses(p0, p1)[:2]), read_radii(radius))
-
-
-def read_radii(radius: Any) -> tuple[Fraction, Fraction]:
-    """One radius for both hypotheses, or two."""
-    given = radius if isinstance(radius, list | tuple) else (radius, radius)
-    if len(given) != 2:
-        raise NumberError(f"give one radius, or two (around the first law, around the second), not {len(given)}")
-    found = [exact.fraction(value, "a radius") for value in given]
-    if not all(0 <= value <= 1 for value in found):
-        raise NumberError("a radius is a total variation distance: a number from 0 to 1")
-    return found[0], found[1]
-
-
-def _laws(pair: Pair) -> tuple[Law, Law]:
-    n0, n1 = pair.totals
-    return [Fraction(w, n0) for w in pair.weights0], [Fraction(w, n1) for w in pair.weights1]
-
-
-def _distance(one: Law, other: Law) -> Fraction:
-    return sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0)) / 2
-
-
-def _least_favourable(pair: Pair, radii: tuple[Fraction, Fraction]) -> tuple[Law, Law]:
-    first, second = _laws(pair)
-    (r0, r1), distance = radii, _distance(first, second)
-    if distance <= r0 + r1:
-        share = r0 / (r0 + r1) if r0 + r1 else Fraction(0)
-        meeting = [a + share * (b - a) for a, b in zip(first, second, strict=True)]
-        return meeting, meeting
-    more0, less1 = _cut(first, second, r0, r1)
-    more1, less0 = _cut(second, first, r1, r0)
-    return (
-        [p + up - down for p, up, down in zip(first, more0, less0, strict=True)],
-        [p + up - down for p, up, down in zip(second, more1, less1, strict=True)],
-    )
-
-
-def _cut(first: Law, second: Law, added: Fraction, removed: Fraction) -> tuple[Law, Law]:
-    """What each symbol of a small first/second ratio gains in the first law, and what it loses in the second."""
-    size = len(first)
-    nothing = [Fraction(0)] * size
-    if not added and not removed:
-        return nothing, nothing
-    if not added:
-        # Symbols that the first law excludes may lose mass without a change of their ratio.
-        free = sum((b for a, b in zip(first, second, strict=True) if not a), Fraction(0))
-        if free >= removed:
-            return nothing, [Fraction(0) if a else b * removed / free for a, b in zip(first, second, strict=True)]
-    order = sorted((x for x in range(size) if second[x]), key=lambda x: first[x] / second[x])
-    limit = top = bottom = Fraction(0)
-    low: list[int] = []
-    for x, following in zip(order, [*order[1:], None], strict=True):
-        low.append(x)
-        top, bottom = top + first[x], bottom + second[x]
-        if bottom <= removed:
-            continue
-        limit = (top + added) / (bottom - removed)
-        if following is None or limit * second[following] <= first[following]:
-            break
-    gaps, whole = nothing.copy(), added + limit * removed
-    for x in low:
-        gaps[x] = limit * second[x] - first[x]
-    return [gap * added / whole for gap in gaps], [gap * removed / whole for gap in gaps]
-
-
-def _settled(law: BlockResponse | Channel, centre: Pair, laws: tuple[Law, Law]) -> BlockResponse:
-    """Symbols that the least favourable pair has lost join the block on their side: other pairs still have them."""
-    if not isinstance(law, BlockResponse):
-        raise InternalError("an extremal mechanism is a response over blocks")
-    before0, before1 = _laws(centre)
-    places = [
-        place if after0 or after1 or a == b else (law.outputs - 1 if a > b else 0)
-        for place, a, b, after0, after1 in zip(law.block, before0, before1, *laws, strict=True)
-    ]
-    return replace(law, block=tuple(places))
-
-
-def _certify_robust(
-    centre: Pair, radii: tuple[Fraction, Fraction], worst: Design, law: BlockResponse
-) -> RobustCertificate:
-    found = worst.certificate
-    if not isinstance(found, ExtremalCertificate):
-        raise InternalError("a robust mechanism is an extremal one")
-    return RobustCertificate(centre, radii, replace(found, law=law), found.value, found.bound)
-
-
-@dataclass(frozen=True)
-class RobustCertificate(Certificate):
-    """Two laws, two radii, and the certificate of the least favourable pair: `value` holds for every pair in the balls,
-    and no mechanism has more than `bound` for all of them."""
-
-    kind = "robust"
-
-    centre: Pair
-    radii: tuple[Fraction, Fraction]
-    worst: ExtremalCertificate
-    value: float
-    bound: float
-
-    @property
-    def rigor(self) -> str:
-        return self.worst.rigor
-
-    @property
-    def mechanism(self) -> Channel:
-        return self.worst.mechanism
-
-    def verify(self) -> Verdict:
-        inner = self.worst.verify()
-        checks = list(inner.checks)
-        same = self.value <= self.worst.value and self.bound >= self.worst.bound
-        checks.append(Check("claim", same, f"value {self.value:.12g} and bound {self.bound:.12g} of the pair"))
-        fits = self.centre.size == self.worst.pair.size == len(self.worst.law.block)
-        if not fits:
-            return Verdict((*checks, Check("balls", False, "the pair has other symbols than the centres")), self.rigor)
-        apart = [_distance(p, q) for p, q in zip(_laws(self.centre), _laws(self.worst.pair), strict=True)]
-        inside = all(distance <= radius for distance, radius in zip(apart, self.radii, strict=True))
-        shown = " and ".join(f"{float(d):.6g} of {float(r):.6g}" for d, r in zip(apart, self.radii, strict=True))
-        checks.append(Check("balls", inside, f"the pair lies {shown} away from the centres"))
-        if inner:
-            checks.append(self._check_worst())
-        return Verdict(tuple(checks), self.rigor)
-
-    def _check_worst(self) -> Check:
-        """Mass moved only between the outputs of the largest and the smallest ratio, and as much as the radii allow."""
-        law, pair = self.worst.law, self.worst.pair
-        if law.outputs == 1:
-            return Check("worst pair", True, "a constant answer serves all pairs alike")
-        ratios = [a / b for a, b in zip(law.push(pair.weights0), law.push(pair.weights1), strict=True)]
-        ends = (min(ratios), max(ratios))
-        moved = []
-        for which, (before, after) in enumerate(zip(_laws(self.centre), _laws(pair), strict=True)):
-            change = [Fraction(0)] * law.outputs
-            for x, place in enumerate(law.block):
-                change[place] += after[x] - before[x]
-            into, out_of = ends if which == 0 else ends[::-1]
-            ordered = all(
-                (step <= 0 or ratio == into) and (step >= 0 or ratio == out_of)
-                for step, ratio in zip(change, ratios, strict=True)
-            )
-            moved.append(ordered and sum(step for step in change if step > 0) == self.radii[which])
-        return Check("worst pair", all(moved), "no pair in the balls has reports that are closer together")
-
-    def content(self) -> dict[str, Any]:
-        return {
-            "weights0": [integer_text(w) for w in self.centre.weights0],
-            "weights1": [integer_text(w) for w in self.centre.weights1],
-            "radii": [exact.canonical(radius) for radius in self.radii],
-            "worst": self.worst.spec(),
-            "value": repr(self.value),
-            "bound": repr(self.bound),
-        }
-
-    @classmethod
-    def read(cls, content: dict[str, Any]) -> RobustCertificate:
-        worst = Certificate.load(content["worst"])
-        if not isinstance(worst, ExtremalCertificate):
-            raise SpecError('"worst" of a robust certificate is the certificate of an extremal mechanism')
-        return cls(
-            Pair(*(tuple(read_integer(w) for w in content[key]) for key in ("weights0", "weights1"))),
-            read_radii([exact.fraction(radius, "a radius") for radius in content["radii"]]),
-            worst,
-            read_number(content["value"]),
-            read_number(content["bound"]),
-        )

@@ -1,4 +1,4 @@
-"""The mean of a number with the smallest variance in the worst case: channel and read-out found together.
+"""The mean of a number with the smallest worst-case variance: channel and read-out found together.
 
 Problem    minimize, over all epsilon-LDP channels from D positions evenly spaced on [-1, 1] and all unbiased read-outs
            of their outputs, the largest variance over all numbers in [-1, 1]. A number between two positions is rounded
@@ -6,19 +6,19 @@ Problem    minimize, over all epsilon-LDP channels from D positions evenly space
            variance f(x) - x^2 may be largest inside a cell
 Program    an output is a value v and a column m s with a pattern s in {1, E}^D: minimize T with, for every position k,
            sum m s_k = 1 and sum m s_k v = x_k, and f(x) - x^2 <= T for every x. Columns and points x are added where
-           the last answer needs them; prices (p, l, u) of the rows say which column does:
+           the last solution needs them; prices (p, l, u) of the rows show which column does:
            sum over k of s_k r_k(v), with r_k(v) = p_k v^2 - l_k v - u_k, is a piecewise quadratic in v once every s_k
-           is E where r_k < 0. So v is free, and not one of a list
+           is E where r_k < 0. So v is free, and not restricted to a list
 Symmetry   x -> -x and v -> -v changes nothing: columns come in pairs, and half of the rows is enough
 Exact      values are rounded to short fractions and the program is solved again for them. Rows are rounded to integers;
-           in each, two outputs take up what is missing, so that every row has one sum and the read-out is unbiased as
-           an identity of integers. Ratios hold because the program was given a little less than epsilon
+           in each, two outputs absorb the remainder, so that every row has the same sum and the read-out is unbiased as
+           an identity of integers. Ratios hold because the program used slightly less than epsilon
 Bound      weights on points x and prices with r >= 0 in the sense above, up to a slack: then the sum of u_k + l_k x_k,
            less the weighted x^2 and the slack, is below the worst case of every mechanism on these positions; for
            weights on positions alone, of every unbiased mechanism for the numbers in [-1, 1], whatever it does between.
            Checked with fractions: between two breakpoints every r_k keeps its sign up to a rest that is charged
-Large      at a large epsilon fine positions matter more than the law. With the positions that are chosen where none
-           are given, the design is below the best window up to epsilon 8; above, a window has to be taken
+Large      at a large epsilon fine positions matter more than the law. With the default positions, the design is below
+           the best window up to epsilon 8; above, a window is better
 Source     Kairouz, Oh and Viswanath 2014 (patterns); Wang et al. 2019 (piecewise and hybrid mechanism, for comparison)
 """
 
@@ -41,26 +41,26 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.laws import Floats
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
-from deniable.design.readout import bias, ceiling, floor, position, second_moments, worst_variance
+from deniable.design.readout import bias, ceiling, floor, mixtures, position, second_moments, worst_variance
 from deniable.errors import ChannelError, NumberError, SpecError
 from deniable.specs import integer_text, read_integer
 from deniable.trace import Progress, Watch, highs
 
 MOST_POSITIONS = 65
 
-# Of the program: the relative gap at which it is solved, and the steps after which it is given up.
+# For the program: the relative gap at which it counts as solved, and the maximum number of steps.
 _GAP = 1e-7
 _STEPS = 400
 _COLUMNS = 240
 
-# Up to so many positions the program starts from all ranges of positions, with these values.
+# Up to this many positions the program starts from all ranges of positions, with these values.
 _FEW = 9
 _START = (0.0, 0.15, 0.35, 0.55, 0.75, 0.9, 1.05, 1.2, 1.35)
 
-# What the program leaves of e^epsilon for the rounding to integers, tried in this order.
+# The part of e^epsilon that the program leaves for the rounding to integers, tried in this order.
 _ROOM = (1e-11, 1e-9, 1e-7)
 
-# Values are multiples of the largest power of two that is below so many parts of the one-bit mean's value.
+# Values are multiples of 2^-17 times the largest power of two up to the one-bit mean's value.
 _VALUE_BITS = 17
 _ROW_BITS = 62
 
@@ -74,6 +74,9 @@ class MeanDesign(Design):
     """A channel from positions on [-1, 1] to outputs, and the unbiased read-out of each output.
 
     `value` is the largest variance of one report. On an interval of width w it is w^2 / 4 times as large.
+
+    Args:
+        values: Number that each output stands for.
     """
 
     table_kind: ClassVar[str] = "MeanTable"
@@ -88,10 +91,19 @@ class MeanDesign(Design):
 def mean(
     epsilon: Any, positions: int | None = None, outputs: int | None = None, progress: Progress | None = None
 ) -> MeanDesign:
-    """The mechanism whose worst-case variance of a mean is smallest, on so many positions.
+    """The mechanism with the smallest worst-case variance of a mean, on this many positions.
 
-    Without `positions`, as many as are worth it at this epsilon. `outputs` is how many different reports there may be
-    at most. `progress` is called with what is being done. Raises NumberError for sizes that cannot be had.
+    Args:
+        epsilon: The guarantee.
+        positions: Number of positions; the number that is worth its cost if None.
+        outputs: Maximum number of different reports.
+        progress: Called with a description of the current work.
+
+    Returns:
+        The mechanism and its read-out.
+
+    Raises:
+        NumberError: A size is impossible.
 
     >>> design = mean(3, positions=9)
     >>> round(design.value, 3), design.positions, design.relative_gap < 1e-5
@@ -109,7 +121,7 @@ def mean(
 
 
 def default_positions(epsilon: Fraction) -> int:
-    """How many positions are worth their time: twice as many lower the worst case by a few percent at most."""
+    """The number of positions that is worth its time: twice as many lower the worst case by a few percent at most."""
     for most, size in _SIZES:
         if epsilon <= most:
             return size
@@ -152,7 +164,7 @@ def _designed(epsilon: Fraction, positions: int, outputs: int | None, watch: Wat
 
 @dataclass(frozen=True)
 class _Found:
-    """What the program found. Everything here is in floats, and half of it follows from the other by symmetry.
+    """The solution of the program, in floats; half of it follows from the other half by symmetry.
 
     Values and squares are in units of the one-bit mean's value, `unit`.
     """
@@ -164,11 +176,11 @@ class _Found:
     """[column, position]: whether the pattern is E there."""
     masses: Floats
     points: Floats
-    """In [0, 1], in which the variance was bounded."""
+    """The points in [0, 1] at which the variance was bounded."""
     weights: Floats
     linear: Floats
     constant: Floats
-    """Prices of the unbiasedness and of the sum of each position."""
+    """Prices of the unbiasedness and of the sum at each position."""
     worst: float
     bound: float
 
@@ -178,7 +190,7 @@ class _Found:
 
 
 def _solved(odds: float, size: int, watch: Watch) -> _Found:
-    """The optimum on `size` positions, started from that on half as many cells, or from ranges of positions."""
+    """The optimum on `size` positions, started from the optimum on half as many cells, or from ranges of positions."""
     # The columns of the one-bit mean make the program feasible.
     steps = np.arange(size) >= np.arange(1, size)[:, None]
     if size <= _FEW or size % 2 == 0:
@@ -205,12 +217,12 @@ def _optimum(
     free: bool = True,
     listed: Floats | None = None,
 ) -> _Found:
-    """Columns and points are added until value and bound meet.
+    """Add columns and points until value and bound meet.
 
-    The values of new columns are free, or of those `listed`; without `free` there are no new columns.
+    The values of new columns are free, or taken from `listed`; without `free` there are no new columns.
     """
     unit = (odds + 1) / (odds - 1)
-    half = np.arange(size // 2, size)  # the positions that are not negative
+    half = np.arange(size // 2, size)  # the non-negative positions
     positive = half if size % 2 == 0 else half[1:]
     x = (2 * np.arange(size) - size + 1) / (size - 1)
     cells = np.arange((size - 1) // 2, size - 1)
@@ -224,12 +236,12 @@ def _optimum(
         masses_of = np.column_stack([sums[:, -1], both[:, half[:-1]] - both[:, -1:]])
         equal = np.vstack([masses_of.T, (values[:, None] * differ[:, positive]).T])
         target = np.concatenate([[1.0], np.zeros(half.size - 1), x[positive]])
-        at = _between(points, size)
+        at = mixtures(points, size)
         limits = np.hstack([(squares @ at.T).T, -np.ones((points.size, 1))])
         cost = np.zeros(values.size + 1)
         cost[-1] = 1.0
         sides = (limits, (points / unit) ** 2), (np.hstack([equal, np.zeros((target.size, 1))]), target)
-        for options in (_OPTIONS, {}):  # looser where the solver finds the program infeasible, which it never is
+        for options in (_OPTIONS, {}):  # looser if the solver calls the program infeasible, which it never is
             answer = highs(cost, *sides, (0, None), "highs-ds", options, watch, "solving for the mean")
             if answer.status == 0:
                 break
@@ -288,16 +300,6 @@ def _prices(found: _Found) -> dict[str, Any]:
     return {name: getattr(found, name) for name in ("points", "weights", "linear", "constant")}
 
 
-def _between(points: Floats, size: int) -> Floats:
-    """Which mixture of positions each point is, one row per point."""
-    place = (points + 1) * (size - 1) / 2
-    below = np.clip(np.floor(place).astype(np.int64), 0, size - 2)
-    rows = np.zeros((points.size, size))
-    rows[np.arange(points.size), below] = 1 - (place - below)
-    rows[np.arange(points.size), below + 1] = place - below
-    return rows
-
-
 def _peaks(moments: Floats, x: Floats, cells: NDArray[np.int64], unit: float) -> tuple[Floats, Floats]:
     """The largest variance in each cell, and where it is."""
     slope = (moments[cells + 1] - moments[cells]) / (x[cells + 1] - x[cells])
@@ -306,7 +308,7 @@ def _peaks(moments: Floats, x: Floats, cells: NDArray[np.int64], unit: float) ->
 
 
 def _cheapest(square: Floats, linear: Floats, constant: Floats, odds: float) -> tuple[Floats, Floats, Patterns]:
-    """On every piece of v >= 0 the least reduced cost, with the value and the pattern that have it."""
+    """On every piece of v >= 0 the least reduced cost, with its value and its pattern."""
     with np.errstate(all="ignore"):
         root = np.sqrt(linear**2 + 4 * square * constant)
         large = (linear + np.where(linear < 0, -root, root)) / 2
@@ -330,9 +332,9 @@ def _step(unit: float) -> Fraction:
 
 
 def _short(found: _Found, watch: Watch) -> _Found:
-    """The same patterns with values that are short fractions, solved again.
+    """The same patterns with short fractions as values, solved again.
 
-    Columns of one pattern are better together, at their mean. Each value is rounded to the nearest fraction; where that
+    Columns with the same pattern are merged at their mean. Each value is rounded to the nearest fraction; if that
     leaves no unbiased mechanism of about the same variance, to the two around it.
     """
     step = float(_step(found.unit)) / found.unit
@@ -352,7 +354,7 @@ def _short(found: _Found, watch: Watch) -> _Found:
 
 
 def _settled(found: _Found) -> tuple[list[list[int]], tuple[Fraction, ...]]:
-    """Integer rows with one sum, and values, with which the read-out is unbiased exactly."""
+    """Integer rows with one sum, and values that make the read-out exactly unbiased."""
     step, size = _step(found.unit), found.size
     share = found.masses * 2 / (1 + found.odds)
     columns: dict[int, list[Fraction]] = {}
@@ -365,7 +367,7 @@ def _settled(found: _Found) -> tuple[list[list[int]], tuple[Fraction, ...]]:
             columns[key] = [a + b for a, b in zip(columns.get(key, [Fraction(0)] * size), part, strict=True)]
     order = sorted(columns)
     values = tuple(step * key for key in order)
-    # The two outputs that take up what is missing: opposite values, of which much is left.
+    # The two outputs that absorb the remainder: opposite values with enough mass left.
     top = max((key for key in order if key > 0), key=lambda key: float(min(columns[key])) * key)
     for k in range(size):
         rest = [(step * key, columns[key][k]) for key in order if abs(key) != top]
@@ -380,7 +382,7 @@ def _settled(found: _Found) -> tuple[list[list[int]], tuple[Fraction, ...]]:
 
 
 def _few(found: _Found, outputs: int, watch: Watch) -> tuple[list[list[int]], tuple[Fraction, ...]]:
-    """The best of so many outputs whose values are evenly spaced, over a few sizes of the largest one."""
+    """The best mechanism with `outputs` outputs whose values are evenly spaced, over a few sizes of the largest one."""
     step, size = float(_step(found.unit)) / found.unit, found.size
     largest = float(found.values[found.masses > 0].max())
     best: tuple[float, _Found] | None = None
@@ -417,7 +419,7 @@ _WEIGHT = 1 << 48
 
 
 def _symmetric_points(points: Floats, weights: Floats) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Points of [-1, 1] with whole weights that add up to 2^48."""
+    """Points of [-1, 1] with integer weights that sum to 2^48."""
     half = {float(x): round(float(w) * (_WEIGHT >> 1)) for x, w in zip(points, weights, strict=True) if w > 0}
     heaviest = max(half, key=lambda x: half[x])
     half[heaviest] += (_WEIGHT >> 1) - sum(half.values())
@@ -437,7 +439,7 @@ def proven_bound(
     linear: Sequence[float],
     constant: Sequence[float],
 ) -> Fraction:
-    """What no unbiased read-out of an epsilon-LDP channel on these positions goes below, from any weights and prices.
+    """Lower bound for every unbiased read-out of an epsilon-LDP channel on these positions, for any weights and prices.
 
     With C the channel, v the read-out and p the weights brought to the positions, the worst case is at least
     sum p_k f_k - sum w x^2 = sum (u_k + l_k x_k) - sum w x^2 + sum over outputs y of sum_k C_ky r_k(v_y). A column is a
@@ -466,7 +468,7 @@ Price = tuple[Fraction, Fraction, Fraction]
 
 
 def _least(prices: Sequence[Price], odds: Fraction) -> Fraction:
-    """At most the least value of sum_k min(r_k(v), E r_k(v)) over all v, with r(v) = p v^2 - l v - u."""
+    """A lower bound on sum_k min(r_k(v), E r_k(v)) over all v, with r(v) = p v^2 - l v - u."""
     ends = sorted({Fraction(end) for price in prices for end in _roots(*map(float, price))})
     least = None
     for left, right in pairwise([None, *ends, None]):
@@ -474,7 +476,7 @@ def _least(prices: Sequence[Price], odds: Fraction) -> Fraction:
         signs = [p * inside * inside - b * inside - c < 0 for p, b, c in prices]
         factors = [odds if s else Fraction(1) for s in signs]
         sums = [sum((f * r[i] for f, r in zip(factors, prices, strict=True)), Fraction(0)) for i in range(3)]
-        # A sign that is not kept up to both ends, because a root is rounded, is charged in full.
+        # If a rounded root lets a sign change before either end, the error is charged in full.
         charge = (odds - 1) * sum((_wrong(price, s, left, right) for price, s in zip(prices, signs, strict=True)))
         found = _lowest(sums[0], sums[1], sums[2], left, right) - charge
         least = found if least is None else min(least, found)
@@ -499,7 +501,7 @@ def _inside(left: Fraction | None, right: Fraction | None) -> Fraction:
 
 
 def _lowest(p: Fraction, b: Fraction, c: Fraction, left: Fraction | None, right: Fraction | None) -> Fraction:
-    """The least of a quadratic with p >= 0 on an interval that may be open to one side."""
+    """The minimum of a quadratic with p >= 0 on an interval that may be open to one side."""
     ends = [end for end in (left, right) if end is not None]
     vertex = b / (2 * p) if p else None
     if vertex is not None and (left is None or vertex >= left) and (right is None or vertex <= right):
@@ -510,11 +512,11 @@ def _lowest(p: Fraction, b: Fraction, c: Fraction, left: Fraction | None, right:
 
 
 def _wrong(price: Price, negative: bool, left: Fraction | None, right: Fraction | None) -> Fraction:
-    """How far r is on the other side of zero than it was taken to be, at most, on the interval."""
+    """Upper bound on how far r is on the wrong side of zero, on the interval."""
     p, b, c = price
     if not negative:
         return max(Fraction(0), -_lowest(p, b, c, left, right))
-    # r is convex: largest at an end. One that falls for ever on an open side is largest at the other end.
+    # r is convex: largest at an end. If it decreases without limit on an open side, it is largest at the other end.
     if p > 0 and (left is None or right is None):
         raise SpecError("the prices of a mean grow without end")
     return max(Fraction(0), *(p * v * v - b * v - c for v in (left, right) if v is not None))
@@ -522,7 +524,19 @@ def _wrong(price: Price, negative: bool, left: Fraction | None, right: Fraction 
 
 @dataclass(frozen=True)
 class MeanCertificate(Certificate):
-    """Channel, read-out, and weights and prices that bound every other mechanism: bound <= optimum <= value."""
+    """Channel, read-out, and weights and prices that bound every other mechanism: bound <= optimum <= value.
+
+    Args:
+        epsilon: The guarantee.
+        channel: The mechanism.
+        values: Number that each output stands for.
+        points: Positions on [-1, 1] at which the bound is computed.
+        weights: Integer weights of the points.
+        linear: Dual price of unbiasedness at each position.
+        constant: Dual price of the row sum at each position.
+        value: Largest variance of one report.
+        bound: Lower bound for every mechanism.
+    """
 
     kind = "mean"
     table_kind: ClassVar[str] = "MeanTable"

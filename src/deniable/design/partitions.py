@@ -1,4 +1,4 @@
-"""Partitions of symbols into blocks: randomized response on the blocks, the best cut, and the proof that it is.
+"""Partitions of symbols into blocks: randomized response on the blocks, the best cut, and its proof.
 
 Law        symbol x belongs to block B(x); the report is B(x) with probability t + (1 - t) / j, any other block with
            (1 - t) / j each; a single block is the constant answer
@@ -9,17 +9,17 @@ Best cut   V = max over cuts 0 = c_0 < ... < c_j = k of  sum of mu(c_{i-1}, c_i)
 Cost       one table of k block numbers; the matrix, k x j integers, is built only when asked for. The search takes
            O(k^2) per step and about three steps; beyond 1,500 groups the table is recomputed in strips of 2 MiB
 
-Multipliers prove a partition optimal, and the bound that they prove needs no solver and no trust in floats:
+Multipliers prove a partition optimal; checking their bound needs no solver and no trust in floats:
 
 Theorem    if sum of lambda_x s_x >= mu(s) for every pattern s in {1, E}^k, no epsilon-LDP channel has a divergence
            above sum of lambda_x (E = e^epsilon)
 First try  lambda_x = hi_x - rho (hi_x - lo_x): hi and lo are the best and second-best tangents of the optimal blocks
            at x, and rho is fixed for each block by making its own column tight; the sum is then exactly the value
-Repair     where some other column is above: the rho_x of least total variation that keep the blocks' columns tight
+Repair     if some other column is above: the rho_x of least total variation that keep the blocks' columns tight
            and all columns found so far below, a small linear program; the sweep adds columns until none is above.
-           rho may step at evenly spaced knots only, at more of them when these do not suffice
-Rest       what a column is still above is made up by raising all multipliers in proportion to the mass
-Decimals   Python's `decimal` rounds every operation, ln, exp and sqrt included, correctly to so many digits; all
+           rho may step at evenly spaced knots only, at more of them if these do not suffice
+Rest       the remaining excess of a column is covered by raising all multipliers in proportion to the mass
+Decimals   Python's `decimal` rounds every operation, ln, exp and sqrt included, correctly to the given digits; all
            quantities stay below E^2, so with 60 + 2 epsilon digits all rounding errors of a check together are below
            k 10^-50 times the sum of |lambda| (at least 1): subtracted from the value, added to the bound
 Value      D_f of the exact marginals
@@ -60,13 +60,21 @@ Column = Callable[[Floats, Floats], Floats]
 _STRIP = 1 << 18
 _KEPT = 1500
 _MOST_STEPS = 100
-# Above this e^epsilon - 1 the cancellation of the quick formulas is harmless: it can only cost a tie.
+# Above this e^epsilon - 1 the cancellation of the quick formulas is harmless: it can only miss a tie.
 _QUICK_FROM = 1e-3
 
 
 @dataclass(frozen=True)
 class BlockResponse:
-    """Which block each symbol belongs to, and the randomized response over the blocks.
+    """The block of each symbol, and the randomized response over the blocks.
+
+    Args:
+        block: The block of each symbol, numbered from 0.
+        outputs: Number of blocks.
+        keep: Probability that the block is kept.
+
+    Raises:
+        ShapeError: A block is empty, or the numbers do not start at 0.
 
     >>> law = BlockResponse.at([0, 0, 1], epsilon=1)
     >>> law.channel().rows.round(4).tolist()
@@ -161,7 +169,7 @@ class BlockResponse:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Cut positions 0 = c_0 < ... < c_j = k, their value, and the values on the way."""
+    """Cut positions 0 = c_0 < ... < c_j = k, their value, and the values of the iteration."""
 
     cuts: Cuts
     value: float
@@ -184,7 +192,7 @@ def best_partition(lower: Floats, gaps: Floats, odds: float, curve: Curve, watch
         cuts = coarse[best_partition(lower[coarse], gaps[coarse], odds, curve, seen).cuts]
         strips: list[Floats] | None = None
     else:
-        # Prefix sums of P0 - P1 fall as long as P0 < P1: the binary mechanism is a good start.
+        # Prefix sums of P0 - P1 fall while P0 < P1: the binary mechanism is a good start.
         middle = min(max(int(np.argmin(gaps)), 1), groups - 1)
         cuts = np.array([0, middle, groups])
         strips = list(_strips(lower, gaps, odds, column))
@@ -214,14 +222,14 @@ def partition_value(cuts: Cuts, lower: Floats, gaps: Floats, odds: float, curve:
 
 
 def _strips(lower: Floats, gaps: Floats, odds: float, column: Column) -> Iterator[Floats]:
-    """mu(l, i) in strips of consecutive i, for all l below the strip's last i; what lies beyond l = i is unused."""
+    """mu(l, i) in strips of consecutive i, for all l below the strip's last i; entries beyond l = i are unused."""
     groups = len(lower) - 1
     height = max(1, min(groups, _STRIP // (groups + 1)))
     for first in range(1, groups + 1, height):
         last = min(first + height, groups + 1)
         b = np.maximum(1 + odds * (lower[first:last, None] - lower[None, : last - 1]), 1.0)
         gap = odds * (gaps[first:last, None] - gaps[None, : last - 1])
-        # The unused corner has negative masses; any number will do there.
+        # The unused corner has negative masses; any number is fine there.
         np.maximum(gap, LEAST * b, out=gap)
         with np.errstate(all="ignore"):
             yield column(b, gap)
@@ -251,7 +259,7 @@ _ADDED = 40
 _KNOTS = 300
 
 _ONE = Decimal(1)
-# What floats may lose in the check of a user's own divergence, relative to the largest terms.
+# Maximum loss of floats in the check of a user-defined divergence, relative to the largest terms.
 _NUMERIC = 1e-13
 
 
@@ -261,7 +269,7 @@ _NUMERIC = 1e-13
 def multipliers(
     pair: Pair, partition: Partition, odds: float, curve: Curve, seconds: float = 20.0, watch: Watch | None = None
 ) -> Floats:
-    """One multiplier for each symbol (not group), nearly feasible: a sweep says by how much it misses."""
+    """One multiplier for each symbol (not group), nearly feasible: a sweep measures the violation."""
     if partition.value <= 0:
         return np.zeros(pair.size)
     deadline = time.monotonic() + seconds
@@ -279,7 +287,7 @@ def multipliers(
 def _drafts(
     pair: Pair, partition: Partition, odds: float, curve: Curve, watch: Watch, deadline: float
 ) -> Iterator[Floats]:
-    """Better and better multipliers for the groups, all with the value as their sum."""
+    """Successively better multipliers for the groups, all with the value as their sum."""
     _, lower, gaps = pair.merged
     prefix, differences = pair.prefixes
     starts, stops = partition.cuts[:-1], partition.cuts[1:]
@@ -346,12 +354,12 @@ def _smoothest(
     deadline: float,
     watch: Watch,
 ) -> Floats | None:
-    """The rho with above @ rho <= room and own @ rho = level whose steps, all at knots, have the least sum."""
+    """The rho with above @ rho <= room and own @ rho = level whose steps, all at knots, have the smallest sum."""
     ends = np.append(starts[1:], block.size)[block]
     inner = np.setdiff1d(knots, starts)
 
     def by_steps(rows: Floats) -> Floats:
-        # A step at i moves every rho from i to the end of its block.
+        # A step at i changes every rho from i to the end of its block.
         tails = np.zeros((rows.shape[0], block.size + 1))
         tails[:, :-1] = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1]
         moved = tails[:, :-1] - tails[:, ends]
@@ -412,7 +420,7 @@ def float_above(value: Decimal) -> float:
     return -float_below(-value)
 
 
-# -- what f is, in decimals ------------------------------------------------------------------------------
+# -- the function f, in decimals -------------------------------------------------------------------------
 
 
 def _column(name: str, a: Decimal, b: Decimal) -> Decimal:
@@ -483,7 +491,7 @@ def proven_bound(name: str, pair: Pair, multipliers: Floats, epsilon: Fraction) 
         price = np.array([Decimal(repr(value)) for value in multipliers.tolist()], dtype=object)
         intervals, slack = _residuals(name, law0, law1, price, intervals, rise)
         excess = _largest_excess(name, law0, law1, price, intervals, rise)
-        # Multipliers from a file may be huge, and cancel: what their sums lose grows with them.
+        # Multipliers from a file may be huge, and cancel: the error of their sums grows with them.
         margin = pair.size * Decimal(10) ** -50 * max(_ONE, sum(map(abs, price.tolist()), Decimal(0)))
         over = max(excess + rise * slack + margin, Decimal(0))
         total = sum(price.tolist(), Decimal(0)) + over * pair.size / (pair.size + rise)
@@ -491,7 +499,7 @@ def proven_bound(name: str, pair: Pair, multipliers: Floats, epsilon: Fraction) 
 
 
 def upper_bound(curve: Curve, pair: Pair, multipliers: Floats, epsilon: Fraction) -> float:
-    """What no epsilon-LDP mechanism's divergence exceeds: proved for built-in divergences, else checked in floats."""
+    """Upper bound on every epsilon-LDP mechanism's divergence: proved for built-in ones, else checked in floats."""
     if curve.built_in:
         return proven_bound(curve.divergence.name, pair, multipliers, epsilon)
     return numeric_bound(curve, pair, multipliers, epsilon)
@@ -506,7 +514,7 @@ def _floats(pair: Pair) -> tuple[Floats, Floats]:
 
 
 def _residuals(name: str, law0: Any, law1: Any, price: Any, given: Switches, rise: Decimal) -> tuple[Switches, Decimal]:
-    """Intervals that certainly hold the peaks, and the sum of what is wrong at their ends."""
+    """Intervals that certainly contain the peaks, and the total error at their ends."""
     low, high = given.low.copy(), given.high.copy()
     end = 0.5 if name == "tv" else float_above((1 + rise).ln() * (1 + Decimal(10) ** -20))
     slack = Decimal(0)
@@ -521,7 +529,7 @@ def _residuals(name: str, law0: Any, law1: Any, price: Any, given: Switches, ris
         for z, edge in ((low[x], -end), (high[x], end)):
             t, h = _tangent(name, Decimal(float(z)))
             w = p * t + q * h - cost
-            # Beyond an end of the span there is nothing, so only being on where w < 0 can be wrong there.
+            # Beyond an end of the span there is nothing, so the only possible error there is being on where w < 0.
             beyond = z <= edge if edge < 0 else z >= edge
             wrong = max(wrong, -w, Decimal(0) if beyond else w)
         slack += wrong
@@ -557,7 +565,7 @@ def _largest_excess(name: str, law0: Any, law1: Any, price: Any, intervals: Swit
 
 
 def numeric_bound(curve: Curve, pair: Pair, multipliers: Floats, epsilon: Fraction) -> float:
-    """The same in floats, for a divergence whose functions are a user's: checked, not proved."""
+    """The same in floats, for a user-defined divergence: checked, not proved."""
     odds = float(exact.exp_ceil(epsilon) - 1)
     lower, gaps = _floats(pair)
     worst = sweep(lower, gaps, multipliers, odds, curve)

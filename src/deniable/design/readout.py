@@ -1,4 +1,4 @@
-"""The best unbiased read-out of a channel from positions on [-1, 1]: the values of its outputs that vary least.
+"""The best unbiased read-out of a channel from positions on [-1, 1]: the output values with the least variance.
 
 Read-out   a value v_y per output, unbiased at every position: C v = x. Numbers between positions are rounded at random,
            so that it is unbiased there, too, and f = C v^2 is linear between positions
@@ -7,7 +7,7 @@ Goal       the smallest largest variance f(x) - x^2 over all x in [-1, 1], or ov
 Answer     for weights p of the positions, v = Q^-1 C' (C Q^-1 C')^-1 x with Q = diag(p C) varies least. The worst case
            is that of the weights for which this is largest: a concave problem in as many weights as points
 Bound      for any weights, the least weighted variance is below every worst case
-Exact      the floats are rounded, and what they are off is solved for with fractions: C v = x as integers
+Exact      the floats are rounded, and their remaining error is solved for with fractions: C v = x as integers
 """
 
 from __future__ import annotations
@@ -35,15 +35,19 @@ _GAP = 1e-6
 
 @dataclass(frozen=True)
 class Readout:
-    """Values of the outputs, on a scale from -1 to 1, and what they are worth."""
+    """Values of the outputs, on a scale from -1 to 1, and their variances.
+
+    Args:
+        values: Number that each output stands for.
+        variance: The largest variance over the requested numbers; with a prior, the mean variance.
+        bound: Lower bound for every unbiased read-out of this channel.
+        worst: The largest variance over all of [-1, 1].
+    """
 
     values: tuple[Fraction, ...]
     variance: float
-    """The largest variance over the numbers that were asked for; with a prior, the mean variance."""
     bound: float
-    """What no unbiased read-out of this channel goes below."""
     worst: float
-    """The largest variance over all of [-1, 1]."""
 
     @property
     def relative_gap(self) -> float:
@@ -55,9 +59,19 @@ def readout(
 ) -> Readout:
     """The unbiased read-out of least variance, for a channel whose inputs are positions evenly spaced on [-1, 1].
 
-    In the worst case over all numbers; with `between`, over plausible numbers from one to another; with `prior`, on
-    average over positions that are so likely. Raises ChannelError where no read-out is unbiased, and NumberError for
-    more positions than can be solved exactly.
+    The variance is that of the worst case over all numbers, unless a prior or a range is given.
+
+    Args:
+        channel: A channel whose inputs are positions evenly spaced on [-1, 1].
+        prior: Probability of each position; the average variance is minimized.
+        between: The smallest and the largest plausible number; the worst case over this range is minimized.
+
+    Returns:
+        The values of the outputs and their variances.
+
+    Raises:
+        ChannelError: No read-out is unbiased.
+        NumberError: There are too many positions, or both a prior and a range are given.
 
     >>> from deniable.protocols import Window
     >>> from deniable.domains import Interval
@@ -96,7 +110,7 @@ def readout(
 
 
 def _spread(found: Sequence[Fraction], used: Sequence[int], size: int) -> tuple[Fraction, ...]:
-    """Outputs that never happen are read as 0."""
+    """Outputs that never occur are read as 0."""
     values = [Fraction(0)] * size
     for y, value in zip(used, found, strict=True):
         values[y] = value
@@ -104,7 +118,7 @@ def _spread(found: Sequence[Fraction], used: Sequence[int], size: int) -> tuple[
 
 
 def _best(law: Floats, weights: Floats, squares: float) -> tuple[Floats, float]:
-    """The values that vary least for these weights of the positions, and by how much."""
+    """The values with the least variance for these weights of the positions, and that variance."""
     x = np.linspace(-1.0, 1.0, len(law))
     scale = np.sqrt(weights @ law)
     whitened = law / np.where(scale > 0, scale, 1.0)
@@ -127,7 +141,7 @@ def _worst_case(law: Floats, low: float, high: float) -> tuple[Floats, float]:
     bound = -math.inf
 
     for _ in range(_ROUNDS):
-        at = _mixtures(points, size)
+        at = mixtures(points, size)
 
         def minus(w: Floats, at: Floats = at, points: Floats = points) -> tuple[float, Floats]:
             w = np.maximum(w, 0.0) + 1e-12
@@ -152,8 +166,8 @@ def _worst_case(law: Floats, low: float, high: float) -> tuple[Floats, float]:
     return best[1], bound
 
 
-def _mixtures(points: Floats, size: int) -> Floats:
-    """Which mixture of positions each point is, one row per point."""
+def mixtures(points: Floats, size: int) -> Floats:
+    """Each point as a mixture of positions, one row per point."""
     place = (points + 1) * (size - 1) / 2
     below = np.clip(np.floor(place).astype(np.int64), 0, size - 2)
     rows = np.zeros((points.size, size))
@@ -173,7 +187,7 @@ def _peak(moments: Floats, x: Floats, low: float, high: float) -> tuple[float, f
 
 
 def _unbiased(rows: Sequence[Sequence[int]], used: Sequence[int], floats: Floats) -> list[Fraction]:
-    """Fractions next to the floats for which C v = x exactly."""
+    """Fractions near the floats for which C v = x exactly."""
     size, total = len(rows), sum(rows[0])
     step = Fraction(2) ** (math.ceil(math.log2(float(np.abs(floats).max()) or 1.0)) - _BITS)
     values = [round(float(value) / float(step)) * step for value in floats]
@@ -181,7 +195,7 @@ def _unbiased(rows: Sequence[Sequence[int]], used: Sequence[int], floats: Floats
         total * position(k, size) - sum((row[y] * v for y, v in zip(used, values, strict=True)), Fraction(0))
         for k, row in enumerate(rows)
     ]
-    # Elimination with fractions, taking at each step the column that is largest there.
+    # Elimination with fractions; the pivot is the largest column at each step.
     system = [[Fraction(row[y], total) for y in used] + [rest / total] for row, rest in zip(rows, left, strict=True)]
     chosen: list[int] = []
     for k, row in enumerate(system):
@@ -206,7 +220,7 @@ def _unbiased(rows: Sequence[Sequence[int]], used: Sequence[int], floats: Floats
     return values
 
 
-# -- what a read-out is worth ------------------------------------------------------------------------------
+# -- the variance of a read-out ----------------------------------------------------------------------------
 
 
 def ceiling(value: Fraction) -> float:
@@ -224,7 +238,7 @@ def position(place: int, size: int) -> Fraction:
 
 
 def second_moments(rows: Sequence[Sequence[int]], values: Sequence[Fraction]) -> list[Fraction]:
-    """At every position the mean of the squared read-out, exactly."""
+    """The mean of the squared read-out at every position, exactly."""
     common = math.lcm(*(value.denominator for value in values))
     squares = [(int(value * common)) ** 2 for value in values]
     bottom = sum(rows[0]) * common**2

@@ -1,10 +1,10 @@
-"""Several hypotheses: the mechanism whose reports say best which of m laws the answers follow.
+"""Several hypotheses: the mechanism whose reports best identify which of m laws the answers follow.
 
 Guess      one report: the largest probability that the best guess is right, sum over y of max over h of
            w_h sum over x of P_h(x) Q(y | x). One output per hypothesis is enough: a linear program of k m entries,
            solved like that of a Bayes-optimal mechanism, and proved by one price per symbol
-Stein      n reports, one error held: the other falls like e^(-n KL(M_i || M_j)). The smallest exponent over all ordered
-           pairs is made as large as possible, by the staircase program of `family`
+Stein      n reports, one error fixed: the other falls like e^(-n KL(M_i || M_j)). The smallest exponent over all
+           ordered pairs is maximized, by the staircase program of `family`
 Chernoff   n reports, all errors count: they fall like e^(-n C), C the smallest Chernoff information over pairs, for
            every prior. C = max over s of -ln(1 - D_s), D_s = 1 - sum of M_i^s M_j^(1-s), is not linear in the
            mechanism. D_1/2 (squared Hellinger) is, and reports whose ratios are within E = e^epsilon have
@@ -56,11 +56,22 @@ def several(
     inputs: Iterable[Any] | None = None,
     progress: Progress | None = None,
 ) -> Design:
-    """The mechanism that tells several hypotheses apart best: `laws` is {name: law}, or a list of laws.
+    """The mechanism that distinguishes several hypotheses best.
 
-    `goal` is "guess" (one report: the probability of a right guess, for hypotheses of the given `prior`, even without
-    one), "stein" or "chernoff" (many reports: the smallest error exponent over pairs, for which a prior does not
-    matter). A law is a list of probabilities or {symbol: probability}. `progress` is called with what is being done.
+    Args:
+        laws: {name: law} or a list of laws; a law is a list of probabilities or {symbol: probability}.
+        epsilon: The guarantee.
+        prior: Probability of each hypothesis, for goal "guess"; uniform if None.
+        goal: "guess" (one report: probability of a right guess), "stein" or "chernoff" (many reports: smallest error
+            exponent over pairs).
+        inputs: The symbols, in order; taken from the laws if None.
+        progress: Called with a description of the current work.
+
+    Returns:
+        The mechanism.
+
+    Raises:
+        LabelError: The goal is unknown, or a prior is given for an error exponent.
 
     >>> design = several([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.25, 0.25, 0.5]], epsilon=1)
     >>> round(design.value, 9), design.channel.outputs, design.relative_gap < 1e-9
@@ -117,7 +128,7 @@ def _right(joint: Sequence[Sequence[Fraction]], channel: Channel, chosen: Sequen
 
 
 def _bound(joint: Sequence[Sequence[Fraction]], prices: Sequence[float], epsilon: Fraction) -> float:
-    """What the prices prove: no mechanism guesses right more often."""
+    """The bound that the prices prove: no mechanism guesses right more often."""
     costs = [[-decimal(share, ROUND_CEILING) for share in row] for row in joint]
     return -floor(proven_bound(costs, prices, Relation(len(prices), None), epsilon))
 
@@ -139,7 +150,7 @@ def _guess(laws: Laws, epsilon: Any, prior: tuple[int, ...], progress: Progress 
     right = _right(joint, channel, used)
     value = -ceiling(-right)
     watch.worth(value)
-    # If the solver's prices were poor: what a guess is worth that knows the symbol.
+    # In case the solver's prices are poor: the value of a guess that knows the symbol.
     tables = (tuple(answer.prices.tolist()), tuple(math.nextafter(least, -1) for least in cost.min(axis=0)))
     certify = partial(_certify_guess, laws, level, prior, channel, tables, value, joint)
     spent = time.perf_counter() - began
@@ -163,7 +174,17 @@ def _certify_guess(
 
 @dataclass(frozen=True)
 class GuessCertificate(Certificate):
-    """Laws, prior, an exact channel whose outputs are hypotheses, and one price per symbol, which prove the bound."""
+    """Laws, prior, an exact channel whose outputs are hypotheses, and one price per symbol, which prove the bound.
+
+    Args:
+        laws: The hypotheses.
+        epsilon: The guarantee.
+        prior: Integer weights of the hypotheses.
+        channel: The mechanism.
+        prices: Dual price of each symbol.
+        value: Probability of a right guess.
+        bound: Upper bound for every mechanism.
+    """
 
     kind = "guess"
 
@@ -241,6 +262,12 @@ class GuessCertificate(Certificate):
 def hellinger_factor(epsilon: Any) -> float:
     """The largest D_s / D_1/2 over s, for two laws whose ratios are within e^epsilon.
 
+    Args:
+        epsilon: The guarantee.
+
+    Returns:
+        The factor, slightly above 1.
+
     >>> [round(hellinger_factor(epsilon), 4) for epsilon in (0.1, 1, 2, 4)]
     [1.0001, 1.0069, 1.0267, 1.0963]
     """
@@ -266,7 +293,7 @@ def _information(laws: Laws, channel: Channel) -> float:
 
 
 def _ceiling(epsilon: Fraction, distance: float) -> float:
-    """What no Chernoff information exceeds where D_1/2 is at most `distance`: by the factor, or by concavity twice."""
+    """Upper bound on the Chernoff information if D_1/2 is at most `distance`: by the factor, or by concavity twice."""
     nearly = min(hellinger_factor(epsilon) * distance, 1.0)
     one = -math.log1p(-nearly) if nearly < 1 else math.inf
     two = -2 * math.log1p(-distance) if distance < 1 else math.inf
@@ -291,7 +318,14 @@ def _certify_chernoff(laws: Laws, design: Design, value: float) -> ChernoffCerti
 
 @dataclass(frozen=True)
 class ChernoffCertificate(Certificate):
-    """Laws, and the certificate of the mechanism with the largest smallest Hellinger distance between them."""
+    """Laws, and the certificate of the mechanism with the largest smallest Hellinger distance between them.
+
+    Args:
+        laws: The hypotheses.
+        hellinger: Certificate of the mechanism for the Hellinger distance.
+        value: The smallest Chernoff information that the mechanism attains.
+        bound: Upper bound for every mechanism.
+    """
 
     kind = "chernoff"
 
@@ -318,7 +352,7 @@ class ChernoffCertificate(Certificate):
         about = (
             isinstance(utility, Divergences)
             and utility.divergence.name == "hellinger2"
-            and self.hellinger.shares in (None, (1.0,))  # of two laws there is one pair
+            and self.hellinger.shares in (None, (1.0,))  # two laws form one pair
             and [(plain_weights(pair.weights0), plain_weights(pair.weights1)) for pair in utility.pairs]
             == [(plain_weights(one), plain_weights(other)) for one, other in listed]
         )

@@ -5,10 +5,10 @@ Utility    what a column contributes: b f(a/b) for each pair of hypotheses of a 
            pi_x c_x ln(c_x / m), m = sum of pi_x c_x: mutual information under the prior pi. Sublinear:
            U(c + d) <= U(c) + U(d) and U(r c) = r U(c), so that staircase columns are enough
 Families   the smallest of several divergences ("what if P0 and P1 are not known exactly"), or their weighted sum
-Merging    symbols are merged until the program is small: what merged symbols can do, the separate ones can do too
-Solver     SciPy's HiGHS, polished on the basis in which it ends. Up to 4,096 columns the program is solved as it is.
-           Larger ones are solved on a few columns; those that the multipliers price too low are added until there is
-           none: each pricing looks at all 2^k
+Merging    symbols are merged until the program is small: merged symbols can do nothing that separate ones cannot
+Solver     SciPy's HiGHS, refined on its final basis. Up to 4,096 columns the program is solved as it is.
+           Larger ones are solved on a few columns; columns that the multipliers price too low are added until none
+           remain: each pricing covers all 2^k
 Proof      multipliers lambda, and weights w of the members: lambda . s >= sum of w_i U_i(s) for all 2^k patterns, each
            priced; sum of lambda bounds sum of w_i U_i, and so the smallest of the U_i, for any w
 Margin     utilities of patterns are floats with 1e-12 of the largest term added: their own error is below 1e-14
@@ -43,11 +43,11 @@ from deniable.labels import Label, as_labels, label_spec, load_label
 from deniable.specs import integer_text, read_integer
 from deniable.trace import Progress, Watch, highs
 
-# Merged symbols beyond the size that the program takes.
+# Number of merged symbols if there are more than the program takes.
 _GROUPS = 12
 
 
-# -- what a column contributes to the usefulness of the whole -----------------------------------------
+# -- the utility of a column --------------------------------------------------------------------------
 
 
 class ColumnUtility(Protocol):
@@ -99,7 +99,7 @@ class Divergences:
 
     def table(self, columns: Floats) -> Floats:
         curve = curve_of(self.divergence)
-        # Without the flat part, which both hypotheses weigh alike, nothing cancels.
+        # Without the flat part, which has equal weight under both hypotheses, nothing cancels.
         flat = columns.min(axis=1)
         rest = columns - flat[:, None]
         rows = []
@@ -142,12 +142,12 @@ class Information:
         mean = columns @ self.prior
         with np.errstate(all="ignore"):
             gap = np.where(columns > 0, (columns - mean[:, None]) / np.where(mean > 0, mean, 1.0)[:, None], 0.0)
-            # c ln(c/m) - (c - m) is not negative, and its last part averages to zero.
+            # c ln(c/m) - (c - m) is non-negative, and its last part averages to zero.
             terms = np.where(columns > 0, curve_of("kl").lift(gap), 1.0)
         return np.asarray((mean * (terms @ self.prior))[None, :])
 
     def ceiling(self, odds: float) -> float:
-        """No mechanism passes max over q of E q ln E / m - ln m, m = 1 + (E-1) q: the best single column."""
+        """No mechanism exceeds max over q of E q ln E / m - ln m, m = 1 + (E-1) q: the best single column."""
         high = 1 + odds
         m = high * math.log1p(odds) / odds
         q = (m - 1) / odds
@@ -159,7 +159,7 @@ class Information:
 
 @dataclass(frozen=True)
 class Custom:
-    """A user's own sublinear utility: takes an array with one column per row, returns a number for each."""
+    """A user-defined sublinear utility: takes an array with one column per row, returns a number for each."""
 
     size: int
     function: Callable[[Floats], Any]
@@ -196,7 +196,7 @@ def divergences(pairs: Sequence[tuple[Any, Any]], divergence: FDivergence) -> Di
 
 
 def coarse_groups(utility: ColumnUtility) -> NDArray[np.int64]:
-    """A group for each symbol: of like evidence for a family, of even mass for information."""
+    """A group for each symbol: of similar evidence for a family, of even mass for information."""
     if isinstance(utility, Information):
         # Largest first, each to the lightest group.
         prior, load = utility.prior, np.zeros(_GROUPS)
@@ -259,6 +259,16 @@ _MARGIN = 1e-12
 def pattern_matrix(k: int, epsilon: Any) -> Floats:
     """The k x 2^k staircase pattern matrix: entry (x, j) is e^epsilon if bit x of j is set, counted from the top.
 
+    Args:
+        k: Number of symbols.
+        epsilon: The guarantee.
+
+    Returns:
+        The matrix.
+
+    Raises:
+        ShapeError: There are too many symbols.
+
     >>> pattern_matrix(2, epsilon="1.0986122886681098").round(6).tolist()
     [[1.0, 1.0, 3.0, 3.0], [1.0, 3.0, 1.0, 3.0]]
     """
@@ -276,9 +286,18 @@ def staircase(
     inputs: Iterable[Any] | None = None,
     progress: Progress | None = None,
 ) -> Design:
-    """The extremal mechanism by the 2^k program: slow, and the yardstick for `extremal`.
+    """The extremal mechanism by the 2^k program: slow, and the reference for `extremal`.
 
-    Here and below `progress` is called with what is being done.
+    Args:
+        p0: Law of the answers under the first hypothesis.
+        p1: Law of the answers under the second hypothesis.
+        epsilon: The guarantee.
+        divergence: Name of the divergence, or an `FDivergence`.
+        inputs: Labels of the symbols; 0, 1, 2, ... if None.
+        progress: Called with a description of the current work.
+
+    Returns:
+        The mechanism.
     """
     found = find_divergence(divergence)
     first, second, names = read_hypotheses(p0, p1, inputs)
@@ -294,7 +313,15 @@ def best_columns(
 ) -> Design:
     """The mechanism that maximizes the sum over outputs of your sublinear `utility` of the column.
 
-    `utility` takes an array with a column of the channel in each row and returns a number for each.
+    Args:
+        utility: Maps an array with one column of the channel per row to a number for each.
+        k: Number of symbols.
+        epsilon: The guarantee.
+        inputs: Labels of the symbols; 0, 1, 2, ... if None.
+        progress: Called with a description of the current work.
+
+    Returns:
+        The mechanism.
     """
     custom = Custom(exact.whole(k, "the number of symbols"), utility)
     return _design("staircase (your utility)", custom, epsilon, None, inputs, progress)
@@ -303,7 +330,16 @@ def best_columns(
 def mutual_information(
     prior: ArrayLike, epsilon: Any, inputs: Iterable[Any] | None = None, progress: Progress | None = None
 ) -> Design:
-    """The mechanism whose reports carry most information about symbols that follow `prior`.
+    """The mechanism whose reports carry the most information about symbols that follow `prior`.
+
+    Args:
+        prior: A probability per symbol.
+        epsilon: The guarantee.
+        inputs: Labels of the symbols; 0, 1, 2, ... if None.
+        progress: Called with a description of the current work.
+
+    Returns:
+        The mechanism.
 
     >>> design = mutual_information([0.5, 0.25, 0.25], epsilon=1)
     >>> round(design.value, 9), design.relative_gap < 1e-9
@@ -321,7 +357,23 @@ def family(
     inputs: Iterable[Any] | None = None,
     progress: Progress | None = None,
 ) -> Design:
-    """One mechanism for several pairs of hypotheses: the best "smallest" or "weighted" divergence of the family."""
+    """One mechanism for several pairs of hypotheses: the best "smallest" or "weighted" divergence of the family.
+
+    Args:
+        pairs: Pairs of hypotheses.
+        epsilon: The guarantee.
+        divergence: Name of the divergence, or an `FDivergence`.
+        goal: "smallest" or "weighted".
+        weights: Weight of each pair, for goal "weighted".
+        inputs: Labels of the symbols; 0, 1, 2, ... if None.
+        progress: Called with a description of the current work.
+
+    Returns:
+        The mechanism.
+
+    Raises:
+        LabelError: The goal is unknown, or weights are given for goal "smallest".
+    """
     if goal not in ("smallest", "weighted"):
         raise LabelError(f"the goal is 'smallest' or 'weighted', not {goal!r}")
     found = find_divergence(divergence)
@@ -386,7 +438,7 @@ def _certify(
         )
         bounds = [part.bound for part in parts]
         bound = min(bounds) if weights is None else math.fsum(w * b for w, b in zip(weights, bounds, strict=True))
-        # One rounding for each product and one for the sum.
+        # One rounding per product and one for the sum.
         bound *= 1 + 1e-14
         return StaircaseCertificate(utility, epsilon, channel, shares, (), (), parts, value, bound)
     ceiling = getattr(utility, "ceiling", None)
@@ -397,7 +449,7 @@ def _certify(
 
 
 def _laws(utility: ColumnUtility) -> Laws | None:
-    """The laws that a family tells apart, if it holds all pairs of them, in one direction or in both."""
+    """The laws that a family distinguishes, if it holds all pairs of them, in one direction or in both."""
     if not isinstance(utility, Divergences):
         return None
     pairs = [(pair.weights0, pair.weights1) for pair in utility.pairs]
@@ -416,7 +468,7 @@ def _law(weights: tuple[int, ...]) -> list[Fraction]:
 
 @dataclass(frozen=True)
 class Solution:
-    """Channel rows in floats, the weights that the members get in the dual, and a multiplier for each symbol."""
+    """Channel rows in floats, the dual weights of the members, and a multiplier for each symbol."""
 
     rows: Floats
     weights: Floats
@@ -438,7 +490,7 @@ def solve(utility: ColumnUtility, odds: float, weights: Floats | None, watch: Wa
     norm = columns.mean(axis=1)
     height, size = columns.shape
     scaled, worth = columns / norm[:, None], table / norm / scale
-    # The flat column alone is feasible; those of one symbol are where randomized response begins.
+    # The flat column alone is feasible; those of one symbol are the columns of randomized response.
     active = np.arange(height) if height <= ALL_AT_ONCE else np.concatenate([[0], 1 << np.arange(size)])
     while True:
         answer = _run(scaled[active], worth[:, active], weights, seen, what)
@@ -473,13 +525,13 @@ def solve(utility: ColumnUtility, odds: float, weights: Floats | None, watch: Wa
             theta[used] = sharper
             prices = np.linalg.solve(basis, (mixed @ table)[used])
     total = mixed @ table - columns @ prices
-    # What is still above is lifted: only the flat column has fewer than k + E - 1, and its utility is zero.
+    # The remaining excess is added: only the flat column has fewer than k + E - 1, and its utility is zero.
     prices = prices + max(float(total[1:].max(initial=0.0)), 0.0) / (size + odds)
     return Solution(np.asarray((columns[used] * theta[used, None]).T), mixed, prices)
 
 
 def _run(columns: Floats, table: Floats, weights: Floats | None, watch: Watch, what: str) -> Any:
-    """max of the weighted sum, or of the smallest, over mixtures of these columns whose sum is one everywhere."""
+    """max of the weighted sum, or of the smallest, over mixtures of these columns that sum to one everywhere."""
     height, size = columns.shape
     tolerance = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
     if weights is not None:
@@ -498,7 +550,7 @@ def _run(columns: Floats, table: Floats, weights: Floats | None, watch: Watch, w
 
 
 def _shares(answer: Any) -> Floats:
-    """The weights that the dual gives the members, when the smallest is to be large."""
+    """The dual weights of the members, when the smallest is maximized."""
     mixed: Floats = np.maximum(-answer.ineqlin.marginals, 0.0)
     mixed /= mixed.sum()
     return mixed
@@ -517,7 +569,7 @@ def channel_values(utility: ColumnUtility, channel: Channel, weights: Floats | N
 def enumerated_bound(
     utility: ColumnUtility, weights: Floats, prices: Floats, epsilon: Fraction, room: float = 1.0
 ) -> float:
-    """What the multipliers prove over all patterns; twice the `room` lets other processors prove the claim, too."""
+    """The bound that the multipliers prove over all patterns; twice the `room` lets other processors prove it, too."""
     odds = rise(epsilon)
     columns = 1 + odds * bits_of(utility.size)[1:-1]
     worth, cost = weights @ utility.table(columns), columns @ prices
@@ -529,7 +581,20 @@ def enumerated_bound(
 
 @dataclass(frozen=True)
 class StaircaseCertificate(Certificate):
-    """A utility, an exact channel, and multipliers (or certificates of the members) that bound every other channel."""
+    """A utility, an exact channel, and multipliers (or certificates of the members) that bound every other channel.
+
+    Args:
+        utility: The objective.
+        epsilon: The guarantee.
+        channel: The mechanism.
+        shares: Weights of the members in the objective; None for the smallest member.
+        weights: Weights of the members in the proof.
+        multipliers: Dual multipliers, one per symbol.
+        parts: Certificates of the members, if these prove the bound.
+        value: What the mechanism attains.
+        bound: Upper bound for every mechanism.
+        names: Names of the hypotheses, if they have any.
+    """
 
     kind = "staircase"
 
@@ -543,7 +608,6 @@ class StaircaseCertificate(Certificate):
     value: float
     bound: float
     names: tuple[Label, ...] | None = None
-    """Of the hypotheses, where they have names."""
 
     @property
     def rigor(self) -> str:
@@ -583,7 +647,7 @@ class StaircaseCertificate(Certificate):
         return Check("bound", holds, f"the certificate proves {shown}, {self.bound:.12g} is claimed")
 
     def _provable(self) -> float | None:
-        """The bound that follows from what the certificate holds, or None if it is inconsistent."""
+        """The bound that follows from the content of the certificate, or None if it is inconsistent."""
         if self.shares is not None and (len(self.shares) != self.utility.members or not min(self.shares) >= 0):
             return None
         if self.multipliers:
@@ -640,7 +704,7 @@ class StaircaseCertificate(Certificate):
 
 
 def _same_laws(one: Any, other: Any) -> bool:
-    """Whether two pairs hold the same laws, whatever their integers are multiples of."""
+    """Whether two pairs hold the same laws, up to multiples of their integers."""
     if one is None or one.size != other.size:
         return False
     return all(

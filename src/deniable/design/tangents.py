@@ -17,7 +17,7 @@ Sweep      for a tangent z the best of the 2^k patterns switches on the symbols 
            symbol is on for one interval of z: its two ends are bracketed by the peak and the ends of the span, and
            bisected; sorting the 2k ends lists all patterns that can be the worst
 
-Two hypotheses: which symbols carry the same evidence, and their order by likelihood ratio.
+Two hypotheses: symbols with the same evidence, and their order by likelihood ratio.
 
 Merging    symbols of equal P0/P1 become one group and symbols with P0 = P1 = 0 join any: both are lossless,
            because a column's utility is convex in the weights and depends on the group's total only
@@ -129,7 +129,7 @@ class Pair:
         )
 
     def shares(self) -> Floats:
-        """What part of its group's mass each symbol has."""
+        """Each symbol's fraction of the mass of its group."""
         group, tops, bottoms = self._grouping
         return np.array(
             [
@@ -251,7 +251,7 @@ _QUICK: dict[str, Callable[[Floats, Floats], Floats]] = {
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """When each symbol is on: for z in [low, high]; `on` is False for a symbol that never is."""
+    """When each symbol is on: for z in [low, high]; `on` is False for a symbol that is never on."""
 
     on: NDArray[np.bool_]
     low: Floats
@@ -300,7 +300,7 @@ def switches(lower: Floats, gaps: Floats, multipliers: Floats, odds: float, curv
         with np.errstate(all="ignore"):
             return np.asarray(curve.slope(z) * gaps + curve.sag(z) * lower - multipliers)
 
-    # Clipped before the tangent is looked up: beyond the span a slope may be infinite.
+    # Clipped before the tangent is evaluated: beyond the span a slope may be infinite.
     reach = np.clip(gaps, (1 / (1 + odds) - 1) * lower, odds * np.maximum(lower, gaps))
     peak = np.clip(curve.tangent_to(np.where(lower > 0, lower, 1.0), reach), low_end, high_end)
     peak = np.where((lower == 0) & (gaps > 0), high_end, peak)

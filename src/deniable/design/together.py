@@ -3,12 +3,12 @@
 Law        each party publishes its bit, kept with probability p = floor(2^64 e^epsilon / (e^epsilon + 1)) / 2^64;
            nobody speaks twice, and nobody waits for anybody
 Privacy    p / (1 - p) <= e^epsilon about the party's bit, whatever the others do; parties may have different epsilons
-Accuracy   how often the best guess of the function's value is right: of an outsider who hears all published bits, of a
-           party that also knows its own, and of somebody who hears nothing; exact fractions, by enumeration
-Curator    the best that anybody could publish who is trusted with all bits, under the same epsilons: a linear program,
+Accuracy   how often the best guess of the function's value is right: by an outsider who sees all published bits, by a
+           party that also knows its own, and by somebody who sees nothing; exact fractions, by enumeration
+Curator    the best release by a curator trusted with all bits, under the same epsilons: a linear program,
            with a proof from both sides (see `bayes`)
-Optimal    no other protocol gives an outsider or a party more, with however many rounds: a message about one bit is
-           randomized response with something drawn afterwards. `best_of_rounds` looks for a better one on a grid
+Optimal    no other protocol gives an outsider or a party more, with any number of rounds: a message about one bit is
+           randomized response with post-processing. `best_of_rounds` searches for a better one on a grid
 Cost       k 2^k steps per value of the function; up to 12 parties
 Source     Kairouz, Oh and Viswanath 2014 (non-interactive randomized response is optimal)
 """
@@ -51,7 +51,13 @@ KNOWN: dict[str, Callable[[tuple[int, ...]], Label]] = {
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """What each listener can know of a function of everybody's bits.
+    """What each listener can learn about a function of everybody's bits.
+
+    Args:
+        name: Name of the function.
+        values: Values of the function at 00..0, 00..1, ..., 11..1; the first party's bit is the leftmost.
+        epsilons: The guarantee of each party.
+        priors: The probability that each party's bit is 1.
 
     >>> xor = together("xor", epsilon=1, parties=2)
     >>> round(float(xor.outsider), 5), round(float(xor.parties[0]), 5), round(xor.curator.value, 5)
@@ -60,10 +66,8 @@ class Together:
 
     name: str
     values: tuple[Label, ...]
-    """Of the function, at 00..0, 00..1, ..., 11..1; the first party's bit is the leftmost."""
     epsilons: tuple[Fraction, ...]
     priors: tuple[Fraction, ...]
-    """How likely each party's bit is 1."""
 
     @property
     def size(self) -> int:
@@ -71,7 +75,7 @@ class Together:
 
     @cached_property
     def keep(self) -> tuple[Dyadic, ...]:
-        """How likely each party publishes its own bit."""
+        """The probability that each party publishes its own bit."""
         return tuple(Dyadic.floor_of(lambda e: e / (e + 1), epsilon) for epsilon in self.epsilons)
 
     @property
@@ -100,7 +104,7 @@ class Together:
         return math.prod(one.denominator for one in self.priors)
 
     def _heard(self, clear: int | None) -> dict[Any, NDArray[np.object_]]:
-        """P(value, what is heard) in integers, where one party's bit is heard as it is."""
+        """P(value, observed bits) in integers, where one party's bit is observed without noise."""
         found = {}
         for value, weights in self._weights.items():
             table = weights.reshape((2,) * self.size)
@@ -118,17 +122,17 @@ class Together:
 
     @cached_property
     def blind(self) -> Fraction:
-        """How often the best guess is right of somebody who hears nothing."""
+        """Probability that the best guess is right for somebody who sees nothing."""
         return max(Fraction(int(weights.sum()), self._total) for weights in self._weights.values())
 
     @cached_property
     def outsider(self) -> Fraction:
-        """How often the best guess is right of somebody who hears all published bits."""
+        """Probability that the best guess is right for somebody who sees all published bits."""
         return self._right(None)
 
     @cached_property
     def parties(self) -> tuple[Fraction, ...]:
-        """How often the best guess is right of each party, which also knows its own bit."""
+        """Probability that the best guess is right for each party, which also knows its own bit."""
         known: dict[Any, Fraction] = {}
         alike = self.is_symmetric
         for place in range(self.size):
@@ -148,10 +152,10 @@ class Together:
 
     @cached_property
     def curator(self) -> Design:
-        """The best release by somebody trusted with all bits: `.value` is reached, `.bound` cannot be passed."""
+        """The best release by a curator trusted with all bits: `.value` is attained, `.bound` cannot be exceeded."""
         alike = self.is_symmetric and len(set(self.epsilons)) == 1 and len(set(self.priors)) == 1
         if alike:
-            # Averaged over the order of the parties a release is as private and as good: it may go by the sum alone.
+            # Averaged over the order of the parties a release is as private and as good: it may depend on the sum only.
             one, n = self.priors[0], self.size
             prior = [math.comb(n, k) * one**k * (1 - one) ** (n - k) for k in range(n + 1)]
             values = [self.values[(1 << k) - 1] for k in range(n + 1)]
@@ -175,7 +179,7 @@ class Together:
         return bayes(given, gain=gain, epsilon=level, adjacency=by, inputs=names, guesses=list(self._outcomes))
 
     def publish(self, bits: Sequence[int], source: Bits | None = None) -> tuple[int, ...]:
-        """What the parties publish of these bits: each from its own bit and its own randomness."""
+        """The bits that the parties publish: each from its own bit and its own randomness."""
         self._check(bits)
         random = source_of(source)
         return tuple(bit if random.bernoulli(keep) else 1 - bit for bit, keep in zip(bits, self.keep, strict=True))
@@ -201,7 +205,7 @@ class Together:
             raise ShapeError(f"{self.size} parties have {self.size} bits, each 0 or 1")
 
     def rows(self) -> list[tuple[str, float]]:
-        """Who is right how often."""
+        """How often each listener is right."""
         each = [(f"party {i + 1}", float(value)) for i, value in enumerate(self.parties)]
         if len(set(self.parties)) == 1:
             each = [("a party", float(self.parties[0]))]
@@ -220,8 +224,17 @@ class Together:
 def together(function: Function, epsilon: Any, parties: int | None = None, prior: Any = "1/2") -> Together:
     """How well parties compute a function of their bits by publishing randomized ones.
 
-    `function` is "xor", "and", "or", "majority", "sum", a list of its 2^k values, or a Python function of a tuple of
-    bits. `epsilon` and `prior` (how likely a bit is 1) are one number for all parties, or one for each.
+    Args:
+        function: "xor", "and", "or", "majority", "sum", a list of 2^k values, or a function of a tuple of bits.
+        epsilon: One number for all parties, or one for each.
+        parties: Number of parties, if nothing else gives it.
+        prior: Probability that a bit is 1: one number for all parties, or one for each.
+
+    Returns:
+        The accuracy for each listener.
+
+    Raises:
+        ShapeError: The numbers of epsilons, priors and parties differ.
     """
     several = isinstance(epsilon, Sequence) and not isinstance(epsilon, str)
     count = parties
@@ -259,7 +272,7 @@ def _values(function: Function, count: int) -> tuple[str, tuple[Label, ...]]:
     return "table", tuple(as_label(value) for value in function)
 
 
-# -- whether speaking more often helps ----------------------------------------------------------------
+# -- whether more rounds help -------------------------------------------------------------------------
 
 
 def best_of_rounds(
@@ -271,9 +284,18 @@ def best_of_rounds(
 ) -> float:
     """The best accuracy of two parties that speak in turn, over all binary messages with probabilities on a grid.
 
-    Every message may depend on the speaker's bit and on all messages before; all messages of a party together keep
-    epsilon about its bit. The grid has `points` steps from 0 to 1 and the probabilities of randomized response.
-    `listener` is None for an outsider, or the place of the party that guesses.
+    Every message may depend on the speaker's bit and on all previous messages; all messages of a party together satisfy
+    epsilon for its bit. The grid also has the probabilities of randomized response.
+
+    Args:
+        function: As for `together`.
+        epsilon: One number, or one for each party.
+        speakers: Who speaks in each round.
+        points: Number of steps of the grid from 0 to 1.
+        listener: Position of the party that guesses; None for an outsider.
+
+    Returns:
+        The largest probability of a right guess.
     """
     pair = together(function, epsilon, 2)
     odds = math.exp(float(pair.epsilons[0])), math.exp(float(pair.epsilons[1]))
@@ -283,7 +305,7 @@ def best_of_rounds(
     masks = [np.asarray(weights, dtype=np.float64).reshape(2, 2) / pair._total for weights in pair._weights.values()]
 
     def leaf(states: Floats) -> Floats:
-        """States hold the likelihoods of what was said, for the bits 0 and 1 of both parties."""
+        """`states` holds the likelihoods of the messages so far, for the bits 0 and 1 of both parties."""
         joint = states[:, :2, None] * states[:, None, 2:]
         if listener is None:
             right: Floats = np.max([(joint * mask).sum(axis=(1, 2)) for mask in masks], axis=0)
@@ -292,7 +314,7 @@ def best_of_rounds(
         return right
 
     def value(states: Floats, left: Sequence[int]) -> Floats:
-        """The most that can be reached from here on. Only the two ratios matter: each pair of them is solved once."""
+        """The best accuracy reachable from here. Only the two ratios matter: each pair of them is solved once."""
         first, second = states[:, :2].max(axis=1), states[:, 2:].max(axis=1)
         scale = first * second
         live = scale > 0

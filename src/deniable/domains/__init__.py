@@ -1,4 +1,4 @@
-"""What an answer can be.
+"""Domains: the possible answers to a question.
 
 Categories   a list of labels
 Integers     every whole number from low to high
@@ -8,12 +8,12 @@ Records      several answers of one person, by name
 Grid         places, as cells of a grid; a `Box` of coordinates says which cell a place is in
 Sets         any set of listed items
 KeyNumbers   a number for each of some listed keys
-BitStrings   strings of so many bits, to be discovered
+BitStrings   strings with a fixed number of bits, to be discovered
 ShortText    short texts, to be discovered
 """
 
-from deniable.domains.base import Domain, domain_of_answers, load_domain
-from deniable.domains.bit_strings import BitDomain, BitRows, BitStrings, ShortText, read_discovered
+from deniable.domains.base import Domain, domain_kinds, load_domain
+from deniable.domains.bit_strings import BitDomain, BitRows, BitStrings, ShortText
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
 from deniable.domains.records import (
@@ -23,7 +23,6 @@ from deniable.domains.records import (
     Grid,
     RecordColumns,
     Records,
-    read_record,
 )
 from deniable.domains.sets import KeyNumbers, SetColumn, Sets
 from deniable.domains.text import Strings, Texts
@@ -53,8 +52,6 @@ __all__ = [
     "Texts",
     "as_domain",
     "as_listed",
-    "domain_of_answers",
+    "domain_kinds",
     "load_domain",
-    "read_discovered",
-    "read_record",
 ]

@@ -1,22 +1,22 @@
-"""What every domain offers, and the registry that finds a domain by its kind.
+"""The interface of every domain, and the registry that finds a domain by its kind.
 
-A domain says what an answer can be. Protocols, surveys, files and pages ask it, and never what kind it is:
+A domain defines the possible answers. Protocols, surveys, files and pages use this interface, never the kind:
 
-encode       a column of answers -> the form that protocols work on; what is no answer is refused
+encode       a column of answers -> the form that protocols work on; invalid answers are refused
 encode_one   the same for one answer
-reader       how a text in a file or on a keyboard stands for an answer
+reader       parses a text in a file or from a keyboard as an answer
 answer_key   an encoded answer as bytes, for a ledger that remembers it
 choices      what a person may answer, in a few words
-spec         JSON that gives the domain again, anywhere
+spec         JSON that recreates the domain anywhere
 
-A new kind of domain is a subclass with `kind`; it is registered by being defined. A package of somebody else's names
+A new kind of domain is a subclass with `kind`; its definition registers it. A third-party package lists
 its modules under the entry point "deniable.kinds".
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from deniable._extras import load_plugins
@@ -26,19 +26,19 @@ _KINDS: dict[str, type[Domain]] = {}
 
 
 class Domain(ABC):
-    """What an answer can be."""
+    """The set of possible answers."""
 
     kind: ClassVar[str]
-    """What the domain is called in a spec."""
+    """The name of the domain in a spec."""
 
     is_listed: ClassVar[bool] = False
     """Whether all answers are known beforehand; then the domain is a `ListedDomain`."""
 
     reads: ClassVar[str] = "shares"
-    """What a question of this kind is read for, unless it says something else: "shares" of answers, a "mean", ..."""
+    """The default reading of a question of this kind: "shares" of answers, a "mean", ..."""
 
     takes_numbers: ClassVar[bool] = True
-    """Whether decimal numbers of a column may be answers."""
+    """Whether decimal numbers in a column may be answers."""
 
     is_column: ClassVar[bool] = True
     """Whether it can be a column of a record."""
@@ -47,15 +47,15 @@ class Domain(ABC):
     """Which columns of a file with several values per row may hold answers: "lists", "structures", "maps"."""
 
     columns: tuple[tuple[str, Domain], ...] = ()
-    """The parts of an answer, each with a domain of its own; an answer that is one value has none."""
+    """The parts of an answer, each with its own domain; an answer that is a single value has none."""
 
     @property
     def least_forms(self) -> int:
-        """How many different reports every protocol for this domain has at least."""
+        """Minimum number of different reports of any protocol for this domain."""
         return 2
 
     empty_is_an_answer: bool = False
-    """Whether an empty text is an answer; else an empty cell of a file is a missing one."""
+    """Whether an empty text is an answer; else an empty cell of a file is a missing answer."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -67,9 +67,9 @@ class Domain(ABC):
 
     @abstractmethod
     def encode(self, values: Any) -> Any:
-        """A column of answers as protocols take it, with a length; raises DomainError for what is no answer.
+        """A column of answers as protocols take it, with a length; raises DomainError for invalid answers.
 
-        A message names the place and the kind of a value, never the value.
+        An error about one value is a `ValueRefused`: it gives the index and the type of the value, never the value.
         """
 
     @abstractmethod
@@ -78,17 +78,17 @@ class Domain(ABC):
 
     @abstractmethod
     def reader(self, typed: bool = True) -> Callable[[str], Any]:
-        """A function from a text to the answer that it stands for, or to itself if it stands for none.
+        """A function that parses a text as an answer, or returns the text itself if it is not an answer.
 
-        In `typed` columns 1 and "1" can be told apart; in a CSV and on a keyboard they cannot.
+        `typed` columns distinguish 1 and "1"; a CSV file and a keyboard do not.
         """
 
     def from_column(self, column: Any, typed: bool) -> Any:
-        """A column of a table with its texts read, where the domain does that itself; None leaves it to the table."""
+        """A column of a table with its texts parsed, if the domain does this itself; None leaves it to the table."""
         return None
 
     def answer(self, label: Any) -> Any:
-        """The answer that a label at the inputs of a channel stands for."""
+        """The answer for a label at the inputs of a channel."""
         return label
 
     @abstractmethod
@@ -97,12 +97,12 @@ class Domain(ABC):
 
     @property
     def parts(self) -> Mapping[str, Domain]:
-        """The domains of the parts of an answer, by name; none where an answer is one thing."""
+        """The domains of the parts of an answer, by name; empty if an answer is a single value."""
         return {}
 
     @property
     def titles_of(self) -> Mapping[str, str]:
-        """What people are asked for each of the `parts`, where that is not its name."""
+        """The question text for each of the `parts`, where it differs from the name."""
         return {}
 
     @property
@@ -117,9 +117,10 @@ class Domain(ABC):
 
     @classmethod
     def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        """The domain that the `answers` of a question's draft describe; None if they are of another kind.
+        """For kinds of other packages: the domain that the `answers` of a draft describe; None if they are not its own.
 
-        `given` may hold "other" and "missing", the labels of such answers, and "key", which names hash functions.
+        The forms of this package are in `deniable.answers`. `given` may hold "other" and "missing", the labels of such
+        answers, and "key", which names hash functions.
         """
         return None
 
@@ -134,11 +135,21 @@ class Domain(ABC):
     @classmethod
     @abstractmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """The domain of a spec of this kind; raises SpecError for unknown keys and wrong types."""
+        """The domain for a spec of this kind; raises SpecError for unknown keys and wrong types."""
 
 
 def load_domain(spec: Any) -> Domain:
-    """The domain of a spec; an unknown kind is refused by name."""
+    """The domain for a spec; the error for an unknown kind names it.
+
+    Args:
+        spec: The domain as JSON, with its "kind".
+
+    Returns:
+        The domain.
+
+    Raises:
+        SpecError: The kind is unknown or its fields cannot be read.
+    """
     name = spec.get("kind") if isinstance(spec, Mapping) else None
     if name not in _KINDS:
         load_plugins()
@@ -147,21 +158,10 @@ def load_domain(spec: Any) -> Domain:
     return _KINDS[name].from_spec(spec)
 
 
-def domain_of_answers(answers: Any, given: Mapping[str, Any]) -> Domain | None:
-    """The domain that a draft describes, whichever kind knows it; None if none does."""
+def domain_kinds() -> Iterable[type[Domain]]:
+    """All kinds of domains, those of installed packages included."""
     load_plugins()
-    if isinstance(answers, Mapping) and "kind" in answers:
-        return load_domain(answers)
-    for known in _KINDS.values():
-        found = known.from_answers(answers, given)
-        if found is not None:
-            return found
-    return None
-
-
-def no_other(given: Mapping[str, Any]) -> None:
-    if given.get("other") is not None:
-        raise SpecError('"other" goes with a list of answers only')
+    return tuple(_KINDS.values())
 
 
 def wrong_spec(kind: str, needed: str) -> SpecError:

@@ -1,8 +1,8 @@
-"""Answers that nobody can list, as strings of bits: identifiers of a fixed length, and short texts.
+"""Answers that cannot be listed, as strings of bits: identifiers of a fixed length, and short texts.
 
-BitStrings   so many bits, written as hexadecimal digits; an array of bytes with one row per answer will do as well
-ShortText    any text: in Unicode form NFC and UTF-8, filled up with zeros to `bytes`. Of a longer text these bytes hold
-             its beginning (whole characters, filled up with zeros to `bytes` - 3), FF, which UTF-8 never uses, and the
+BitStrings   a fixed number of bits, as hexadecimal digits; an array of bytes with one row per answer also works
+ShortText    any text: in Unicode form NFC and UTF-8, padded with zeros to `bytes`. For a longer text these bytes hold
+             its beginning (whole characters, padded with zeros to `bytes` - 3), FF, which UTF-8 never uses, and the
              first 2 bytes of SHA-256("deniable-text-v1" NUL text)
 
 Bit i of a string is bit 7 - i % 8 of byte i // 8: the first bits are the beginning of a text.
@@ -11,7 +11,6 @@ Bit i of a string is bit 7 - i % 8 of byte i // 8: the first bits are the beginn
 from __future__ import annotations
 
 import hashlib
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,28 +22,33 @@ from numpy.typing import NDArray
 
 from deniable.columns import absent, coded, is_absent, kind
 from deniable.domains import text_model
-from deniable.domains.base import Domain, no_other, wrong_spec
+from deniable.domains.base import Domain, wrong_spec
 from deniable.domains.text import as_key, as_text
-from deniable.errors import DomainError, SpecError
+from deniable.errors import DomainError, ValueRefused
 
 Rows = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 Prior = Callable[[Rows, int], NDArray[np.float64]]
-"""Rows and the place of a byte -> the logarithms of the probabilities of its 256 values, one row each."""
+"""Rows and the index of a byte -> the log-probabilities of its 256 values, one row each."""
 
 MOST_BITS = 1024
 LEAST_BYTES, MOST_BYTES = 4, MOST_BITS // 8
 MARK = 0xFF
-"""Stands before the hash of a text that is too long."""
+"""Precedes the hash of a text that is too long."""
 HASH_BYTES = 2
 _HASH_FOLLOWS = "… #"
 _LONG, _NOT_LONG = float(np.log(0.02)), float(np.log(0.98))
-"""How likely a text is to be longer than what is told of it."""
+"""Log-probability that a text is longer than the part that is reported, and that it is not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitRows:
-    """A column of bit strings: the different ones as rows of bytes, and which of them stands where."""
+    """A column of bit strings: the distinct strings as rows of bytes, and the index of the string in each row.
+
+    Args:
+        which: For each row, the index of its string.
+        entries: The distinct strings, as rows of bytes.
+    """
 
     which: Positions
     entries: Rows
@@ -53,18 +57,18 @@ class BitRows:
         return len(self.which)
 
     def repeat(self, times: int) -> BitRows:
-        """Each answer so many times."""
+        """Each answer `times` times."""
         return BitRows(np.repeat(self.which, times), self.entries)
 
     def __getitem__(self, place: Any) -> Any:
-        """The bytes of one answer, or some of the column."""
+        """The bytes of one answer, or a part of the column."""
         if isinstance(place, slice):
             return BitRows(self.which[place], self.entries)
         return self.entries[int(self.which[place])].tobytes()
 
 
 class BitDomain(Domain):
-    """Answers that are strings of so many bits; an encoded answer is their bytes."""
+    """Answers that are strings of a fixed number of bits; an encoded answer is their bytes."""
 
     takes_numbers: ClassVar[bool] = False
 
@@ -73,10 +77,10 @@ class BitDomain(Domain):
     reads: ClassVar[str] = "found"
 
     key: str
-    """Names the public maps to cells, so that each question has its own."""
+    """Selects the public maps to cells, so that each question has its own."""
 
     ends: tuple[int, ...] = ()
-    """The lengths of the prefixes that are of interest, where the answers have a form; else any are."""
+    """The relevant prefix lengths, if the answers have a fixed form; else any length."""
 
     @property
     @abstractmethod
@@ -88,40 +92,40 @@ class BitDomain(Domain):
 
     @abstractmethod
     def _bytes(self, value: Any, place: int) -> bytes:
-        """One answer as bytes; refuses what is none."""
+        """One answer as bytes; refuses invalid answers."""
 
     @abstractmethod
     def label(self, row: bytes) -> str | None:
-        """The answer that has these bytes, for people; None if no answer has them."""
+        """The answer with these bytes, for people; None if no answer has them."""
 
     def row(self, label: str) -> bytes:
-        """The bytes of an answer, given as `label` shows it."""
+        """The bytes of an answer, given in the form of `label`."""
         return self._bytes(label, 0)
 
     @property
     def information(self) -> float:
-        """The natural logarithm of how many ordinary answers there are: the more, the harder to find one."""
+        """The natural logarithm of the number of ordinary answers: the more answers, the harder to find one."""
         return self.size_in_bits * float(np.log(2))
 
     @property
     def log_prior(self) -> Prior | None:
-        """How likely each value of a byte is after the bytes before it; None where all bits are as likely."""
+        """Probabilities of each value of a byte given the bytes before it; None if all bits are equally likely."""
         return None
 
     @property
     def log_prior_unlike(self) -> Prior | None:
-        """The same for answers that are unlike ordinary ones; None where there is no such thing."""
+        """The same for answers unlike ordinary ones; None if there is no such model."""
         return None
 
     def log_prior_like(self, rows: Rows) -> Prior | None:
-        """The same for answers like these; None where others tell nothing about an answer."""
+        """The same for answers like these; None if other answers carry no information about an answer."""
         return None
 
     def encode(self, values: Any) -> BitRows:
         column = coded(values)
         used, places, within = np.unique(column.codes, return_index=True, return_inverse=True)
         rows = np.zeros((used.size, self.size_in_bytes), dtype=np.uint8)
-        for which in np.argsort(places).tolist():  # the first refused row is named
+        for which in np.argsort(places).tolist():  # the error names the first bad row
             code = int(used[which])
             value = None if code < 0 else column.entries[code]
             rows[which] = np.frombuffer(self._bytes(value, int(places[which])), dtype=np.uint8)
@@ -140,7 +144,14 @@ class BitDomain(Domain):
 
 @dataclass(frozen=True)
 class BitStrings(BitDomain):
-    """So many bits, in hexadecimal digits; of bits that fill no byte the last ones are zero.
+    """A fixed number of bits, in hexadecimal digits; unused bits of the last byte are zero.
+
+    Args:
+        bits: Number of bits.
+        key: Selects the public maps to cells, so that each question has its own.
+
+    Raises:
+        DomainError: The number of bits is out of range.
 
     >>> tags = BitStrings(12)
     >>> tags.encode_one("0af").hex(), tags.label(bytes.fromhex("0af0"))
@@ -162,7 +173,7 @@ class BitStrings(BitDomain):
 
     @property
     def digits(self) -> int:
-        """Hexadecimal digits of an answer."""
+        """Number of hexadecimal digits of an answer."""
         return -(-self.bits // 4)
 
     def encode(self, values: Any) -> BitRows:
@@ -178,13 +189,13 @@ class BitStrings(BitDomain):
         if is_absent(value):
             raise absent(place)
         if not isinstance(value, str):
-            raise DomainError(f"value {place}, {kind(value)}, is not text of hexadecimal digits")
+            raise ValueRefused(f", {kind(value)}, is not text of hexadecimal digits", place)
         digits = str.__str__(value)
         if len(digits) != self.digits or not set(digits.lower()) <= set("0123456789abcdef"):
-            raise DomainError(f"value {place} is not text of {self.digits} hexadecimal digits")
+            raise ValueRefused(f" is not text of {self.digits} hexadecimal digits", place)
         row = bytes.fromhex(digits + "0" * (len(digits) % 2))
         if self.bits % 8 and row[-1] & 0xFF >> self.bits % 8:
-            raise DomainError(f"value {place} has more than {self.bits} bits: those behind the last are zero")
+            raise ValueRefused(f" has more than {self.bits} bits: those behind the last are zero", place)
         return row
 
     def label(self, row: bytes) -> str | None:
@@ -216,22 +227,20 @@ class BitStrings(BitDomain):
                 return cls(bits, key)
         raise wrong_spec("bit strings", "bits, a whole number, and key, a text")
 
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        """{"discover": {"bits": 64}}"""
-        match answers:
-            case {"discover": {"bits": bits, **more}, **rest}:
-                _alone(more, rest, given)
-                return cls(bits, given.get("key", ""))
-        return None
-
     def __str__(self) -> str:
         return f"strings of {self.bits} bits"
 
 
 @dataclass(frozen=True)
 class ShortText(BitDomain):
-    """Any text, of which the first `bytes` are told; a longer one is told apart by a hash.
+    """Any text, reported by its first `bytes` bytes; longer texts are distinguished by a hash.
+
+    Args:
+        bytes: Number of bytes that a report is about.
+        key: Selects the public maps to cells, so that each question has its own.
+
+    Raises:
+        DomainError: The number of bytes is out of range.
 
     >>> words = ShortText(16)
     >>> words.encode_one("café").hex()
@@ -255,19 +264,19 @@ class ShortText(BitDomain):
 
     @property
     def ends(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Two bytes after two, but each byte of a hash by itself, because it can be anything."""
+        """Every two bytes, but each byte of a hash by itself, because it can be anything."""
         pairs = range(16, self.size_in_bits - 8 * HASH_BYTES, 16)
         return (*pairs, *range(self.size_in_bits - 8 * HASH_BYTES, self.size_in_bits + 1, 8))
 
     @property
     def _head(self) -> int:
-        """Bytes of a longer text that are told."""
+        """Number of bytes of a longer text that are reported."""
         return self.bytes - 1 - HASH_BYTES
 
     def _bytes(self, value: Any, place: int) -> Any:
         text = as_text(value, place)
         if "\0" in text:
-            raise DomainError(f"value {place} is text with the character NUL: leave it out")
+            raise ValueRefused(" is text with the character NUL: leave it out", place)
         written = text.encode()
         if len(written) <= self.bytes:
             return written.ljust(self.bytes, b"\0")
@@ -288,7 +297,7 @@ class ShortText(BitDomain):
         return f"{shown}{_HASH_FOLLOWS}{row[-HASH_BYTES:].hex()}" if hashed else shown
 
     def row(self, label: str) -> Any:
-        """The bytes of a text, or of a longer one that is shown by its beginning and its hash.
+        """The bytes of a text, or of a longer text given by its beginning and its hash.
 
         >>> words = ShortText(16)
         >>> words.row("a sentence th… #03c4") == words.encode_one("a sentence that goes on")
@@ -301,7 +310,7 @@ class ShortText(BitDomain):
 
     @property
     def information(self) -> float:
-        """Of a text of up to twelve letters, by the model of text below."""
+        """For a text of up to twelve letters, by the model of text below."""
         return 3.2 * min(self.bytes, 12)
 
     @property
@@ -351,33 +360,8 @@ class ShortText(BitDomain):
                 return cls(size, key)
         raise wrong_spec("short text", "bytes, a whole number, and key, a text")
 
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        """{"discover": {"bytes": 16}}"""
-        match answers:
-            case {"discover": {"bytes": size, **more}, **rest}:
-                _alone(more, rest, given)
-                return cls(size, given.get("key", ""))
-        return None
-
     def __str__(self) -> str:
         return f"any text, of which {self.bytes} bytes are told"
-
-
-def read_discovered(size: str) -> BitDomain:
-    """What is to be discovered, by its size: texts of up to so many bytes, or identifiers of so many bits.
-
-    >>> read_discovered("16"), read_discovered("64bits")
-    (ShortText(bytes=16, key=''), BitStrings(bits=64, key=''))
-    """
-    found = re.fullmatch(r"([0-9]{1,6}) *(bytes|bits|)", size.strip())
-    if found is None:
-        raise SpecError(
-            f"what is discovered is said by how long texts may be, such as 16 (bytes), or identifiers (64bits), not "
-            f"{size!r}"
-        )
-    number, unit = found.groups()
-    return BitStrings(int(number)) if unit == "bits" else ShortText(int(number))
 
 
 def _is_hex(text: str) -> bool:
@@ -388,11 +372,3 @@ def _whole(number: Any, least: int, most: int, what: str, unit: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
         raise DomainError(f"{what} {least} to {most:,} {unit}, not {number!r}")
     return int(number)
-
-
-def _alone(more: Any, rest: Any, given: Mapping[str, Any]) -> None:
-    if more or rest:
-        raise SpecError('what is discovered is {"discover": {"bytes": 16}} for text, or {"discover": {"bits": 64}}')
-    no_other(given)
-    if given.get("missing") is not None:
-        raise SpecError('discovery has no label for missing answers: leave "missing" out, and drop the rows')

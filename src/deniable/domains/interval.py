@@ -1,4 +1,4 @@
-"""A number from low to high, in a unit; numbers outside are clipped on the device, and nothing sent tells that."""
+"""A number from low to high, in a unit; numbers outside are clipped on the device, and no report reveals this."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.columns import absent, flat, is_absent, kind
-from deniable.domains.base import Domain, no_other, wrong_spec
-from deniable.errors import DomainError, NumberError, SpecError
+from deniable.domains.base import Domain, wrong_spec
+from deniable.errors import DomainError, NumberError, ValueRefused
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,14 @@ _TRUTHS = (bool, np.bool_)
 @dataclass(frozen=True)
 class Interval(Domain):
     """Any number from low to high. An encoded answer is a float, clipped to the interval.
+
+    Args:
+        low: The smallest number.
+        high: The largest number.
+        unit: The unit, for tables and figures.
+
+    Raises:
+        DomainError: The ends are not numbers in order, or not short fractions.
 
     >>> hours = Interval(0, 100, unit="hours")
     >>> hours.encode([7.5, 120, -3]).tolist(), str(hours)
@@ -58,18 +66,6 @@ class Interval(Domain):
         if self.low >= self.high:
             raise DomainError(f"an interval needs low < high, not {self.low} to {self.high}")
 
-    @classmethod
-    def between(cls, text: str, unit: str = "") -> Interval:
-        """From text such as "0..24".
-
-        >>> Interval.between("-20..40", "degrees")
-        Interval(-20, 40, unit='degrees')
-        """
-        low, dots, high = text.partition("..")
-        if not dots:
-            raise DomainError(f"a range of numbers is written LOW..HIGH, such as 0..24, not {text!r}")
-        return cls(low.strip(), high.strip(), unit)
-
     @property
     def ends(self) -> tuple[float, float]:
         return float(self.low), float(self.high)
@@ -87,7 +83,7 @@ class Interval(Domain):
         if math.isnan(least):
             raise absent(int(np.argmax(np.isnan(numbers))))
         if math.isinf(least) or math.isinf(most):
-            raise DomainError(f"value {int(np.argmax(np.isinf(numbers)))} is not a finite number")
+            raise ValueRefused(" is not a finite number", int(np.argmax(np.isinf(numbers))))
         return numbers if low <= least and most <= high else np.clip(numbers, low, high)
 
     def encode_one(self, value: Any) -> float:
@@ -95,7 +91,7 @@ class Interval(Domain):
         if math.isnan(number):
             raise absent(0)
         if math.isinf(number):
-            raise DomainError("value 0 is not a finite number")
+            raise ValueRefused(" is not a finite number", 0)
         low, high = self.ends
         return min(max(number, low), high)
 
@@ -103,10 +99,10 @@ class Interval(Domain):
         if is_absent(value):
             raise absent(place)
         if isinstance(value, _TRUTHS) or not isinstance(value, _NUMBERS):
-            raise DomainError(f"value {place}, {kind(value)}, is not a number")
+            raise ValueRefused(f", {kind(value)}, is not a number", place)
         try:
             return float(value)
-        except OverflowError:  # a whole number beyond all floats is clipped like any other
+        except OverflowError:  # an integer beyond the range of floats is clipped like any other
             return sys.float_info.max if value > 0 else -sys.float_info.max
 
     def reader(self, typed: bool = True) -> Callable[[str], Any]:
@@ -120,7 +116,7 @@ class Interval(Domain):
 
     def answer_key(self, encoded: Any) -> bytes:
         """02 and the clipped number as a float of 8 bytes, little-endian."""
-        return b"\2" + struct.pack("<d", encoded + 0.0)  # -0.0 and 0.0 are one answer
+        return b"\2" + struct.pack("<d", encoded + 0.0)  # -0.0 and 0.0 are the same answer
 
     @property
     def example(self) -> float:
@@ -139,22 +135,6 @@ class Interval(Domain):
             case {"kind": "interval", "low": str(low), "high": str(high), "unit": str(unit), **rest} if not rest:
                 return cls(low, high, unit)
         raise wrong_spec("an interval", "low, high and unit, all of them text")
-
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        """{"number": {"low": 0, "high": 24, "unit": "hours"}}"""
-        match answers:
-            case {"number": {"low": low, "high": high, **ends}, **rest} if set(ends) <= {"unit"}:
-                if set(rest) - {"read"} or rest.get("read", "mean") not in ("mean", "distribution", "ranges"):
-                    raise SpecError(
-                        'a number is read as "mean", "distribution" or "ranges": {"number": {"low": ..., "high": '
-                        '...}, "read": "mean"}'
-                    )
-                no_other(given)
-                if given.get("missing") is not None:
-                    raise SpecError('a number has no label for missing answers: leave "missing" out, and drop the rows')
-                return cls(low, high, ends.get("unit", ""))  # type: ignore[arg-type]  # it checks the unit
-        return None
 
     def __repr__(self) -> str:
         unit = f", unit={self.unit!r}" if self.unit else ""

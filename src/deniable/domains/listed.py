@@ -3,10 +3,10 @@
 Categories   a list of labels, order kept; unknown answers are refused, or counted as an explicit `other`
 Integers     every whole number from low to high
 
-Answers come as a list, a numpy array, a pandas or polars column, or an Arrow array; columns that are
-dictionary-encoded already (Arrow dictionaries, pandas categoricals) are translated once per label, not once per row.
-A missing answer (None, NaN, a null) is refused, unless the domain says which answer stands for it.
-A message about an answer names its kind and its place, never the answer, and neither does any exception behind it:
+Answers come as a list, a numpy array, a pandas or polars column, or an Arrow array; dictionary-encoded columns
+(Arrow dictionaries, pandas categoricals) are translated once per label, not once per row.
+A missing answer (None, NaN, a null) is refused, unless the domain defines an answer for it.
+Errors about an answer give its type and its index, never the answer, and neither does any chained exception:
 this code runs on devices.
 """
 
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import absent, dictionary, flat, is_absent, kind, unique
-from deniable.domains.base import Domain, no_other, wrong_spec
-from deniable.errors import DomainError, LabelError, SpecError
+from deniable.domains.base import Domain, wrong_spec
+from deniable.errors import DomainError, LabelError, ValueRefused
 from deniable.exact import MOST_DIGITS
 from deniable.labels import (
     Label,
@@ -43,7 +43,7 @@ from deniable.labels import (
 Positions = NDArray[np.int64]
 Labels = Sequence[Label] | NDArray[Any]
 DomainLike = Domain | Labels | int
-"""What a domain may be given as: itself, a list of categories, or a number of answers."""
+"""Accepted forms of a domain: a domain, a list of categories, or a number of answers."""
 
 _MOST_SHOWN, _MOST_NAMED = 8, 20
 _MOST_LISTED = 10_000
@@ -94,7 +94,15 @@ class ListedDomain(Domain):
 class Categories(ListedDomain):
     """One of several named answers, in the order given.
 
-    With `other="..."` unknown answers count as that one, with `missing="..."` missing ones do; else both are refused.
+    With `other="..."` unknown answers count as that label, with `missing="..."` missing ones do; else both are refused.
+
+    Args:
+        values: The answers.
+        other: Label that unknown answers count as; they are refused if None.
+        missing: Label that missing answers count as; they are refused if None.
+
+    Raises:
+        DomainError: The labels repeat, are too few, or cannot be labels.
 
     >>> answers = Categories(["never", "once", "often"])
     >>> answers.size, answers.index(["often", "never"]).tolist()
@@ -166,7 +174,7 @@ class Categories(ListedDomain):
         if array.dtype.kind in "iub":
             return self._from_codes(*unique(array))
         listed = array.tolist()
-        # One dictionary look-up per answer; text in form NFC, which is nearly all text, ends here.
+        # One dictionary lookup per answer; text in form NFC, which is nearly all text, ends here.
         find, texts = self._find, self._texts
         return np.array(
             [texts[v] if type(v) is str and v in texts else find(v, i) for i, v in enumerate(listed)], dtype=np.int64
@@ -178,7 +186,7 @@ class Categories(ListedDomain):
         return self._find(value, 0)
 
     def _from_codes(self, codes: NDArray[Any], entries: Sequence[Any]) -> Positions:
-        table = np.zeros(len(entries) + 1, dtype=np.int64)  # the last is for -1, a missing answer
+        table = np.zeros(len(entries) + 1, dtype=np.int64)  # the last entry is for -1, a missing answer
         for place in np.sort(np.unique(codes, return_index=True)[1]).tolist():  # the first refused row is named
             code = int(codes[place])
             table[code] = self._find(None if code < 0 else entries[code], place)
@@ -187,7 +195,7 @@ class Categories(ListedDomain):
     def _find(self, value: Any, place: int) -> int:
         found = self._missing if is_absent(value) else self._place(value)
         if found is None:
-            raise absent(place) if is_absent(value) else DomainError(self._refusal(value, place))
+            raise absent(place) if is_absent(value) else ValueRefused(self._refusal(value), place)
         return found
 
     def _place(self, value: Any) -> int | None:
@@ -196,14 +204,14 @@ class Categories(ListedDomain):
         except LabelError:
             return self._other
         if isinstance(label, float) and label.is_integer():
-            label = int(label)  # a column of numbers with gaps is one of floats
+            label = int(label)  # a number column with gaps is a float column
         return self._table.get(label_key(label), self._other)
 
-    def _refusal(self, value: Any, place: int) -> str:
-        refusal = f"value {place}, {kind(value)}, is not one of {self}"
+    def _refusal(self, value: Any) -> str:
+        refusal = f", {kind(value)}, is not one of {self}"
         if not isinstance(value, str):
             return refusal
-        # Which answer it would be is not said.
+        # The message does not reveal which answer it would be.
         if value.strip() != value and self._place(value.strip()) is not None:
             return f"{refusal}; without the blanks around it, it would be one"
         if value.casefold().strip() in {label.casefold() for label in self._texts}:
@@ -249,12 +257,6 @@ class Categories(ListedDomain):
                 return cls([load_label(value) for value in values], other, missing)
         raise wrong_spec("categories", "values, a list, and perhaps other and missing")
 
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        if not isinstance(answers, list):
-            return None
-        return cls([load_label(answer) for answer in answers], given.get("other"), given.get("missing"))
-
     def __repr__(self) -> str:
         shown = [reprlib.repr(value) for value in self.values[:_MOST_SHOWN]]
         if self.size > _MOST_SHOWN:
@@ -273,6 +275,13 @@ class Categories(ListedDomain):
 @dataclass(frozen=True)
 class Integers(ListedDomain):
     """A whole number from low to high, both included; 3.0 counts as 3, True does not count as 1.
+
+    Args:
+        low: The smallest answer.
+        high: The largest answer.
+
+    Raises:
+        DomainError: The ends are not whole numbers in order.
 
     >>> Integers(1, 10).index([1, 10.0]).tolist()
     [0, 9]
@@ -313,10 +322,10 @@ class Integers(ListedDomain):
                 raise absent(int(np.argmax(np.isnan(array))))
             outside = (array < self.low) | (array > self.high) | (array != np.floor(array))
             if outside.any():
-                raise DomainError(f"value {int(np.argmax(outside))} is not one of {self}")
+                raise ValueRefused(f" is not one of {self}", int(np.argmax(outside)))
         elif array.size and (int(array.min()) < self.low or int(array.max()) > self.high):
             outside = (array < self.low) | (array > self.high)
-            raise DomainError(f"value {int(np.argmax(outside))} is not one of {self}")
+            raise ValueRefused(f" is not one of {self}", int(np.argmax(outside)))
         encoded = array.astype(np.int64)
         if self.low:
             encoded -= self.low
@@ -328,14 +337,14 @@ class Integers(ListedDomain):
         return super().encode_one(value)
 
     def _numbers(self, array: NDArray[Any]) -> NDArray[np.float64]:
-        """Objects of several kinds as numbers; floats hold every whole number of a range."""
+        """Objects of several types as numbers; floats hold every integer of a range exactly."""
         for place, value in enumerate(array):
             if is_absent(value):
                 raise absent(place)
             if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-                raise DomainError(f"value {place}, {kind(value)}, is not one of {self}")
+                raise ValueRefused(f", {kind(value)}, is not one of {self}", place)
             if not self.low <= value <= self.high:
-                raise DomainError(f"value {place} is not one of {self}")
+                raise ValueRefused(f" is not one of {self}", place)
         return array.astype(np.float64)
 
     def reader(self, typed: bool = True) -> Callable[[str], Any]:
@@ -355,32 +364,22 @@ class Integers(ListedDomain):
                 return cls(low, high)
         raise wrong_spec("integers", "low and high, whole numbers")
 
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        if not isinstance(answers, Mapping) or set(answers) - {"read"} != {"low", "high"}:
-            return None
-        no_other(given)
-        if answers.get("read", "shares") not in ("shares", "mean", "distribution", "ranges"):
-            raise SpecError('whole numbers are read as "shares", "mean", "distribution" or "ranges"')
-        numbers = cls(answers["low"], answers["high"])
-        missing = given.get("missing")
-        if missing is None:
-            return numbers
-        if answers.get("read", "shares") != "shares":
-            raise SpecError('"missing" goes with shares only: leave it out, and drop the rows')
-        if numbers.size > _MOST_LISTED:
-            raise SpecError(
-                f"a range of {numbers.size} numbers is too long to list beside {missing!r}: group the numbers, or "
-                'leave "missing" out'
-            )
-        return Categories(numbers.labels, missing=missing)
-
     def __str__(self) -> str:
         return f"the whole numbers from {self.low} to {self.high}"
 
 
 def as_domain(value: DomainLike) -> Domain:
-    """A domain, a list of categories, or a number of answers (then 0 .. number - 1)."""
+    """A domain, a list of categories, or a number of answers (then 0 .. number - 1).
+
+    Args:
+        value: A domain, a list of categories, or a number of answers.
+
+    Returns:
+        The domain.
+
+    Raises:
+        DomainError: It is something else.
+    """
     if isinstance(value, Domain):
         return value
     if isinstance(value, bool) or value is None:
@@ -393,7 +392,17 @@ def as_domain(value: DomainLike) -> Domain:
 
 
 def as_listed(value: DomainLike) -> ListedDomain:
-    """`as_domain` where the answers must be listed."""
+    """`as_domain` where the answers must be listed.
+
+    Args:
+        value: A listed domain, a list of categories, or a number of answers.
+
+    Returns:
+        The domain.
+
+    Raises:
+        DomainError: The answers are not listed.
+    """
     domain = as_domain(value)
     if not isinstance(domain, ListedDomain):
         raise DomainError(f"this needs a list of answers, not {domain}")

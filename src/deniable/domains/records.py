@@ -1,9 +1,9 @@
-"""A record: one answer for each of several named columns, each with a domain of its own; and places on a grid.
+"""A record: one answer for each of several named columns, each with its own domain; and places on a grid.
 
-Missing    a record without a column has a missing answer there: refused, unless the column's domain has an answer that
-           stands for missing ones. A table without a column is refused: that is a slip, not a missing answer
-Unknown    a column that is not asked for is refused
-Grid       a place is a record of two whole numbers: how many cells to the north and to the east
+Missing    a record that lacks a column has a missing answer there: refused, unless the column's domain defines an
+           answer for missing ones. A table without a column is refused: that is a mistake, not a missing answer
+Unknown    a column that is not part of the record is refused
+Grid       a place is a record of two integers: how many cells to the north and to the east
 Box        from latitude and longitude, or from any two coordinates, to a cell of a grid
 """
 
@@ -22,26 +22,27 @@ from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable.columns import Coded, absent, is_absent, kind
-from deniable.domains.base import Domain, domain_of_answers, load_domain, no_other, wrong_spec
+from deniable.domains.base import Domain, load_domain, wrong_spec
 from deniable.domains.listed import DomainLike, Integers, as_domain
-from deniable.errors import DomainError, LabelError, SpecError
+from deniable.errors import DomainError, LabelError, ValueRefused
 from deniable.labels import as_label
 
 MOST_COLUMNS = 64
 
 RECORDS_ARE_READ_AS = ("attributes", "rectangles", "pairs", "triples", "strata")
-"""Each column by itself, two numbers together, all pairs or triples of columns, or the last one by the others."""
+"""Each column by itself, two numbers together, all pairs or triples of columns, or the last one given the others."""
 
-_BESIDE = {"ask", "read", "cells", "queries", "regress", "titles"}
-"""What a draft may say beside the columns of a record."""
-
-_PLACE = re.compile(r"value (\d+)")
 _CELL = re.compile(r"[0-9][0-9.,/]{0,20} [^\W\d_][^\W_]{0,20}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordColumns:
-    """Encoded records, column by column."""
+    """Encoded records, column by column.
+
+    Args:
+        columns: The encoded answers of each column.
+        count: Number of records.
+    """
 
     columns: tuple[Any, ...]
     count: int
@@ -50,11 +51,11 @@ class RecordColumns:
         return self.count
 
     def repeat(self, times: int) -> RecordColumns:
-        """Each record so many times."""
+        """Each record `times` times."""
         return RecordColumns(tuple(np.repeat(column, times) for column in self.columns), self.count * times)
 
     def __getitem__(self, place: Any) -> Any:
-        """One record, or with a slice or an array those of several rows."""
+        """One record, or with a slice or an array the records of several rows."""
         if not isinstance(place, int | np.integer):
             columns = tuple(column[place] for column in self.columns)
             return RecordColumns(columns, len(columns[0]))
@@ -66,7 +67,14 @@ class RecordColumns:
 class Records(Domain):
     """Several answers of one person: {"age": Integers(18, 99), "smoke": ["yes", "no"]}.
 
-    An encoded record is a tuple of encoded answers. Every column is checked, also those that are not reported.
+    An encoded record is a tuple of encoded answers. Every column is checked, even if it is not reported.
+
+    Args:
+        columns: The domain of each column, by name; in the order of the record.
+        titles: The question text for each column, by name; the names of the columns if None.
+
+    Raises:
+        DomainError: The columns are not domains by name, or there are too many.
 
     >>> people = Records({"smoke": ["yes", "no"], "children": 10})
     >>> people.encode_one({"smoke": "no", "children": 2}), people.names
@@ -83,7 +91,6 @@ class Records(Domain):
 
     columns: tuple[tuple[str, Domain], ...]
     titles: tuple[str, ...] = ()
-    """What people are asked for each column; without any the names of the columns."""
 
     def __init__(self, columns: Mapping[str, DomainLike], titles: Mapping[str, str] | None = None) -> None:
         if not isinstance(columns, Mapping):
@@ -195,7 +202,7 @@ class Records(Domain):
 
     def _check_names(self, found: Iterable[Any]) -> None:
         if any(name not in self.names for name in found):
-            raise DomainError(f"a record has a column that is none of {', '.join(self.names)}")
+            raise DomainError(f"a record has a column that is not one of {', '.join(self.names)}")
 
     def encode_one(self, value: Any) -> tuple[Any, ...]:
         self._check_record(value, 0)
@@ -260,32 +267,6 @@ class Records(Domain):
                         return cls(found, titles)
         raise wrong_spec("records", "columns, a list of different names with domains, perhaps with titles")
 
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        """{"record": {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}, "ask": 1}"""
-        match answers:
-            case {"record": Mapping() as columns, **rest} if set(rest) <= _BESIDE:
-                ask = rest.get("ask", 1)
-                if isinstance(ask, bool) or (ask not in (1, "pairs", "triples", "best") and not isinstance(ask, list)):
-                    raise SpecError(
-                        'of a record 1 part is asked for, "pairs", "triples", "best" or a list of parts: "ask": 1'
-                    )
-                if rest.get("read", cls.reads) not in RECORDS_ARE_READ_AS:
-                    raise SpecError(f"a record is read as {' or '.join(map(repr, RECORDS_ARE_READ_AS))}")
-                no_other(given)
-                found = {name: domain_of_answers(part, given) for name, part in columns.items()}
-                for name, domain in found.items():
-                    if domain is None:
-                        raise SpecError(f"the answers of column {name!r} are none that a draft can describe")
-                    part = columns[name]
-                    if isinstance(part, Mapping) and part.get("read", domain.reads) != domain.reads:
-                        raise SpecError(f"a column of a record is read as {domain.reads!r}: ask {name!r} by itself")
-                titles = rest.get("titles", {})
-                if not isinstance(titles, Mapping):
-                    raise SpecError('"titles" are what people are asked, by column: {"smoke": "Do you smoke?"}')
-                return cls({name: domain for name, domain in found.items() if domain is not None}, titles)
-        return None
-
     @property
     def short(self) -> str:
         return f"records of {len(self.columns)} columns"
@@ -300,14 +281,20 @@ class Records(Domain):
 
 MOST_PLACES = 4096
 PLACES_ARE_READ_AS = ("places", "rectangles")
-"""With a promise that fades with the distance, or with one between any two places."""
+"""A guarantee that fades with distance, or the same guarantee between any two places."""
 
 
 @dataclass(frozen=True, repr=False)
 class Grid(Records):
     """Places, as cells of a grid: {"north": 3, "east": 5} is the third cell from the south and the fifth from the west.
 
-    `cell` says how large a cell is, "500 m" say. Cells are squares.
+    Args:
+        columns: Number of cells from west to east, at least 2.
+        rows: Number of cells from south to north, at least 2.
+        cell: Size of a cell, such as "500 m"; cells are squares.
+
+    Raises:
+        DomainError: The grid is too small or too large, or `cell` is not a number and a unit.
 
     >>> town = Grid(16, 12, cell="500 m")
     >>> town.encode_one({"north": 3, "east": 5}), town.shape, town.cells
@@ -353,7 +340,7 @@ class Grid(Records):
 
     @property
     def side(self) -> str:
-        """How long the side of a cell is, in words."""
+        """The side length of a cell, in words."""
         return f"one cell side ({self.cell})" if self.cell else "one cell side"
 
     def spec(self) -> dict[str, Any]:
@@ -366,21 +353,6 @@ class Grid(Records):
             case {"kind": "grid", "columns": int(columns), "rows": int(rows), "cell": str(cell), **rest} if not rest:
                 return cls(columns, rows, cell)
         raise wrong_spec("a grid", "columns and rows, whole numbers, and the size of a cell as text")
-
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        """{"places": {"columns": 16, "rows": 12, "cell": "500 m"}}"""
-        match answers:
-            case {"places": Mapping() as grid, **rest} if set(rest) <= {"read"}:
-                no_other(given)
-                if given.get("missing") is not None:
-                    raise SpecError('"missing" goes with a list of answers or numbers: of places everybody has one')
-                if not {"columns", "rows"} <= set(grid) <= {"columns", "rows", "cell"}:
-                    raise SpecError('places are {"columns": 16, "rows": 12, "cell": "500 m"}')
-                if rest.get("read", cls.reads) not in PLACES_ARE_READ_AS:
-                    raise SpecError(f"places are read as {' or '.join(map(repr, PLACES_ARE_READ_AS))}")
-                return cls(grid["columns"], grid["rows"], grid.get("cell", ""))
-        return None
 
     @property
     def short(self) -> str:
@@ -404,7 +376,17 @@ class Box:
     """A bounding box of coordinates, and the cells of a grid that divides it.
 
     Latitude and longitude in degrees; with `degrees=False` any y and x, in one unit. Row 1 is in the south, column 1 in
-    the west. What lies outside of the box is in the nearest cell at its edge, so that a device never refuses a place.
+    the west. Places outside the box belong to the nearest cell at its edge, so that a device never refuses a place.
+
+    Args:
+        south: Lower end of the latitude, or of y.
+        west: Lower end of the longitude, or of x.
+        north: Upper end of the latitude, or of y.
+        east: Upper end of the longitude, or of x.
+        degrees: Whether the coordinates are latitudes and longitudes.
+
+    Raises:
+        DomainError: The ends are not finite numbers in order, or not degrees.
 
     >>> berlin = Box(south=52.34, west=13.09, north=52.68, east=13.76)
     >>> town = berlin.grid(columns=24)
@@ -442,7 +424,7 @@ class Box:
 
     @property
     def sides(self) -> tuple[float, float]:
-        """How high and how wide it is: in metres, half-way from south to north; without degrees in their unit."""
+        """Its height and width: in metres, measured half-way from south to north; without degrees in the given unit."""
         height, width = self.north - self.south, self.east - self.west
         if not self.degrees:
             return height, width
@@ -450,7 +432,7 @@ class Box:
         return height * degree, width * degree * math.cos(math.radians((self.south + self.north) / 2))
 
     def grid(self, columns: int, unit: str = "m") -> Grid:
-        """A grid of so many columns, with as many rows as make its cells squares, as nearly as whole numbers can."""
+        """A grid with `columns` columns, and as many rows as make its cells as square as whole numbers allow."""
         if isinstance(columns, bool) or not isinstance(columns, int) or columns < 2:
             raise DomainError("a grid has at least 2 columns and 2 rows, both whole numbers")
         height, width = self.sides
@@ -458,11 +440,11 @@ class Box:
         return Grid(columns, max(2, round(height / side)), f"{side:.0f} {unit}" if side >= 10 else f"{side:.3f} {unit}")
 
     def cell(self, grid: Grid, latitude: Any, longitude: Any) -> dict[str, int]:
-        """The cell of one place, as `grid` takes it."""
+        """The cell of one place, in the form that `grid` takes."""
         return {name: int(found[0]) for name, found in self.cells(grid, [latitude], [longitude]).items()}
 
     def cells(self, grid: Grid, latitudes: Any, longitudes: Any) -> dict[str, NDArray[np.int64]]:
-        """The cells of places, column by column, as `grid` takes them; raises DomainError for what is no number."""
+        """The cells of places, column by column, in the form that `grid` takes; raises DomainError if not numbers."""
         rows, columns = grid.shape
         ends = (("north", latitudes, self.south, self.north, rows), ("east", longitudes, self.west, self.east, columns))
         found = {}
@@ -476,7 +458,7 @@ class Box:
 
 
 def _coordinates(given: Any) -> NDArray[np.float64]:
-    """Finite numbers; messages name the first place that is none, never what stands there."""
+    """Finite numbers; errors give the index of the first bad value, never the value."""
     try:
         numbers = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -485,7 +467,7 @@ def _coordinates(given: Any) -> NDArray[np.float64]:
         raise DomainError("coordinates are two columns of numbers, of one length")
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if wrong.size:
-        raise DomainError(f"value {wrong[0]} is no coordinate: latitude and longitude are finite numbers")
+        raise ValueRefused(" is no coordinate: latitude and longitude are finite numbers", int(wrong[0]))
     return numbers
 
 
@@ -496,21 +478,12 @@ def _float(value: Any) -> float:
         return math.nan
 
 
-def read_record(parts: Any) -> Records:
-    """The domain of a record whose parts are written as in a draft, with or without {"record": ...} around them."""
-    found = domain_of_answers(parts if isinstance(parts, Mapping) and "record" in parts else {"record": parts}, {})
-    if not isinstance(found, Records):
-        raise SpecError('a record is an object with the answers of each part: {"smoke": ["yes", "no"], ...}')
-    return found
-
-
 def _in_column(name: str, wrong: DomainError) -> DomainError:
-    """What a column's domain says, with the column's name after the place of the value."""
-    found = _PLACE.match(str(wrong))
-    if found is None:
+    """The error of a column's domain, with the column's name after the index of the value."""
+    if not isinstance(wrong, ValueRefused) or wrong.place is None:
         return DomainError(f"column {name!r}: {wrong}")
-    return DomainError(f"{found[0]}, column {name!r}{str(wrong)[found.end() :]}")
+    return ValueRefused(f", column {name!r}{wrong.complaint}", wrong.place)
 
 
 def _no_record(value: Any, place: int) -> DomainError:
-    return DomainError(f"value {place}, {kind(value)}, is not a record, a dictionary of answers by name")
+    return ValueRefused(f", {kind(value)}, is not a record, a dictionary of answers by name", place)

@@ -1,11 +1,11 @@
 """Sets of listed items, and numbers by key: one number for each key of a set.
 
-Sets        "Which of these do you use?": {"mail", "maps"}. An item that is given twice counts once
-KeyNumbers  "Rate the ones that you use": {"mail": 4, "maps": 2.5}. A number beyond an end is taken as that end
-Limit       `at_most` items are reported. A larger set is an answer too: the protocol draws so many of its items on the
-            device, each equally likely
+Sets        "Which of these do you use?": {"mail", "maps"}. An item given twice counts once
+KeyNumbers  "Rate the ones that you use": {"mail": 4, "maps": 2.5}. A number beyond an end is clipped to that end
+Limit       `at_most` items are reported. A larger set is also an answer: the protocol samples `at_most` of its items
+            on the device, each equally likely
 Text        a cell of a file is a JSON list or object, or items between semicolons ("mail; maps", "mail: 4; maps: 2.5");
-            an empty one is the empty set
+            an empty cell is the empty set
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import Coded, absent, dictionary, is_absent, kind
-from deniable.domains.base import Domain, load_domain, no_other, wrong_spec
+from deniable.domains.base import Domain, load_domain, wrong_spec
 from deniable.domains.interval import Interval
 from deniable.domains.listed import DomainLike, ListedDomain, as_domain
-from deniable.errors import DomainError, SpecError
-from deniable.labels import load_label
+from deniable.errors import DomainError, ValueRefused
 
 SEPARATOR = ";"
 
@@ -33,9 +32,14 @@ _LISTS = (list, tuple, set, frozenset)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetColumn:
-    """Encoded sets one after the other: row i has the items `items[starts[i] : starts[i + 1]]`, ascending.
+    """Encoded sets in sequence: row i has the items `items[starts[i] : starts[i + 1]]`, ascending.
 
-    Numbers by key have the number of each item in `numbers`.
+    For numbers by key, `numbers` holds the number of each item.
+
+    Args:
+        starts: Where each row begins in `items`; one entry more than there are rows.
+        items: The items of all rows.
+        numbers: The number of each item, if the answers are numbers by key.
     """
 
     starts: NDArray[np.int64]
@@ -60,7 +64,7 @@ class SetColumn:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def repeat(self, times: int) -> SetColumn:
-        """Each set so many times."""
+        """Each set `times` times."""
         return self.take(np.repeat(np.arange(len(self)), times))
 
     def take(self, rows: NDArray[Any]) -> SetColumn:
@@ -71,7 +75,7 @@ class SetColumn:
         return SetColumn(starts, self.items[places], None if self.numbers is None else self.numbers[places])
 
     def __getitem__(self, place: Any) -> Any:
-        """One set, or with a slice or an array those of several rows."""
+        """One set, or with a slice or an array the sets of several rows."""
         if not isinstance(place, int | np.integer):
             return self.take(np.arange(len(self))[place])
         part = slice(self.starts[place], self.starts[place + 1])
@@ -84,7 +88,7 @@ def _starts(rows: Iterable[Sequence[Any]]) -> NDArray[np.int64]:
 
 
 class _OfItems(Domain):
-    """What both kinds share: listed items, and how many of them are reported."""
+    """The common part of both kinds: listed items, and how many of them are reported."""
 
     reads: ClassVar[str] = "items"
     is_column: ClassVar[bool] = False
@@ -131,6 +135,13 @@ class _OfItems(Domain):
 class Sets(_OfItems):
     """Any set of listed items, or of 0 .. N - 1 for a number of items; `at_most` of them are reported.
 
+    Args:
+        items: The items: a list, their number, or a listed domain.
+        at_most: Number of items that are reported.
+
+    Raises:
+        DomainError: `at_most` does not fit the items.
+
     >>> apps = Sets(["mail", "maps", "music"], at_most=2)
     >>> apps.encode_one({"music", "mail"}), apps.encode_one([])
     ((0, 2), ())
@@ -161,7 +172,7 @@ class Sets(_OfItems):
             try:
                 return _distinct(sizes, self.items.encode(every))
             except (DomainError, TypeError, ValueError):
-                pass  # row by row, so that the message names the row
+                pass  # row by row, so that the error gives the row
         return SetColumn.of([self._one(row, place) for place, row in enumerate(rows)])
 
     def _from_arrow(self, starts: NDArray[np.int64], items: Any) -> SetColumn:
@@ -180,7 +191,7 @@ class Sets(_OfItems):
         if not isinstance(value, _LISTS):
             if is_absent(value):
                 raise absent(place)
-            raise DomainError(f"value {place}, {kind(value)}, is not a set: give a list of items, such as [] or ['a']")
+            raise ValueRefused(f", {kind(value)}, is not a set: give a list of items, such as [] or ['a']", place)
         return tuple(sorted({_item(self.items, item, place) for item in value}))
 
     def answer(self, label: Any) -> Any:
@@ -216,17 +227,6 @@ class Sets(_OfItems):
                 return cls(load_domain(items), at_most)
         raise wrong_spec("sets", "items, a list or a range, and at_most")
 
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        """{"several": ["mail", "maps", "music"], "at_most": 2}"""
-        match answers:
-            case {"several": items, "at_most": at_most, **rest} if not rest:
-                no_other(given)
-                return cls(_listed_items(items), at_most)
-            case {"several": _, **_rest}:
-                raise SpecError('several answers need "several", the items, and "at_most", how many are reported')
-        return None
-
     def __repr__(self) -> str:
         return f"Sets({self.items!r}, at_most={self.at_most})"
 
@@ -237,6 +237,14 @@ class Sets(_OfItems):
 @dataclass(frozen=True)
 class KeyNumbers(_OfItems):
     """A number for each of some listed keys; `at_most` keys are reported.
+
+    Args:
+        keys: The keys: a list, their number, or a listed domain.
+        interval: The domain of the numbers, or the pair of its ends.
+        at_most: Number of keys that are reported.
+
+    Raises:
+        DomainError: `at_most` does not fit the keys.
 
     >>> stars = KeyNumbers(["mail", "maps"], Interval(1, 5, unit="stars"), at_most=2)
     >>> stars.encode_one({"maps": 4, "mail": 9})
@@ -270,23 +278,23 @@ class KeyNumbers(_OfItems):
     def _one(self, value: Any, place: int) -> tuple[tuple[int, float], ...]:
         if isinstance(value, list | tuple) and all(isinstance(one, tuple) and len(one) == 2 for one in value):
             if len({one[0] for one in value}) < len(value):
-                raise DomainError(f"value {place} has two numbers for one key")
+                raise ValueRefused(" has two numbers for one key", place)
             value = dict(value)  # as Arrow gives a map
         if not isinstance(value, Mapping):
             if is_absent(value):
                 raise absent(place)
-            raise DomainError(f"value {place}, {kind(value)}, is not a dictionary of numbers by key")
+            raise ValueRefused(f", {kind(value)}, is not a dictionary of numbers by key", place)
         found: dict[int, float] = {}
         for key, number in value.items():
             if is_absent(number):
-                continue  # Arrow writes a key that somebody else has as one without a number
+                continue  # Arrow writes a key that only other rows have as a key without a number
             item = _item(self.items, key, place)
             if item in found:
-                raise DomainError(f"value {place} has two numbers for one key")
+                raise ValueRefused(" has two numbers for one key", place)
             try:
                 found[item] = float(self.interval.encode_one(number))
             except DomainError:
-                raise DomainError(f"value {place} has something else than a number beside a key") from None
+                raise ValueRefused(" has something else than a number beside a key", place) from None
         return tuple(sorted(found.items()))
 
     def answer(self, label: Any) -> Any:
@@ -331,17 +339,6 @@ class KeyNumbers(_OfItems):
                     return cls(load_domain(keys), ends, at_most)
         raise wrong_spec("key-numbers", "keys, an interval and at_most")
 
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        """{"keys": ["mail", "maps"], "low": 1, "high": 5, "unit": "stars", "at_most": 2}"""
-        match answers:
-            case {"keys": keys, "low": low, "high": high, "at_most": at_most, **rest} if set(rest) <= {"unit"}:
-                no_other(given)
-                return cls(_listed_items(keys), Interval(low, high, str(rest.get("unit", ""))), at_most)
-            case {"keys": _, **_rest}:
-                raise SpecError('numbers by key need "keys", "low", "high" and "at_most"; "unit" may be given')
-        return None
-
     @property
     def choices(self) -> str:
         return f"a number from {self.interval.low} to {self.interval.high} for any of {self.items.choices}"
@@ -357,26 +354,18 @@ class KeyNumbers(_OfItems):
         return f"numbers by key for {self.items}, of which at most {self.at_most} are reported"
 
 
-def _listed_items(items: Any) -> ListedDomain:
-    """A list of labels, or how many items there are."""
-    given = [load_label(item) for item in items] if isinstance(items, list) else items
-    domain = as_domain(given)
-    assert isinstance(domain, ListedDomain)
-    return domain
-
-
 def _item(items: ListedDomain, item: Any, place: int) -> int:
-    """The position of one item; a message has the place of the set, not that of the item in it."""
+    """The position of one item; an error gives the index of the set, not of the item in it."""
     try:
         if isinstance(item, (*_LISTS, Mapping)):
             raise TypeError
         return int(items.encode_one(item))
     except (DomainError, TypeError, ValueError):
-        raise DomainError(f"value {place} holds {kind(item)} that is not one of the {items.size} items") from None
+        raise ValueRefused(f" holds {kind(item)} that is not one of the {items.size} items", place) from None
 
 
 def _rows(values: Any) -> list[Any]:
-    """A column as a list with one entry per row; what is no column is refused."""
+    """A column as a list with one entry per row; anything but a column is refused."""
     coded = dictionary(values)
     if coded is not None:
         codes, entries = coded
@@ -408,7 +397,7 @@ def _arrow_lists(values: Any) -> tuple[NDArray[np.int64], Any] | None:
 
 
 def _distinct(starts: NDArray[np.int64], items: NDArray[np.int64]) -> SetColumn:
-    """Sorted rows in which each item stands once."""
+    """Sorted rows without repeated items."""
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     order = np.lexsort((items, rows))
     items, rows = items[order], rows[order]

@@ -1,4 +1,4 @@
-"""Open text: any text at all is an answer, hashed into cells, so that nobody has to list the answers beforehand."""
+"""Open text: any text is an answer, hashed into cells, so that nobody has to list the answers beforehand."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import absent, dictionary, flat, is_absent, kind
-from deniable.domains.base import Domain, no_other, wrong_spec
-from deniable.errors import DomainError
+from deniable.domains.base import Domain, wrong_spec
+from deniable.errors import DomainError, ValueRefused
 from deniable.labels import is_utf8, load_label
 
 # -- what text is and how it is hashed ----------------------------------------------------------------
@@ -23,12 +23,12 @@ LONGEST_TEXT = 4096
 
 
 def text_digest(use: str, key: str, cohort: int, text: str) -> bytes:
-    """SHA-256 of a text for one cohort, kept apart for each use and key."""
+    """SHA-256 of a text for one cohort, separate for each use and key."""
     return hashlib.sha256(f"deniable-{use}-v1\0{key}\0{cohort}\0{text}".encode()).digest()
 
 
 def as_key(key: Any) -> str:
-    """The name of a family of hash functions."""
+    """Validate the name of a family of hash functions."""
     if not isinstance(key, str) or "\0" in key:
         raise DomainError("the key of a hash is text without the character NUL")
     return unicodedata.normalize("NFC", str.__str__(key))
@@ -38,12 +38,12 @@ def as_text(value: Any, place: int) -> str:
     if is_absent(value):
         raise absent(place)
     if not isinstance(value, str):
-        raise DomainError(f"value {place}, {kind(value)}, is not text")
+        raise ValueRefused(f", {kind(value)}, is not text", place)
     text = unicodedata.normalize("NFC", str.__str__(value))
     if not is_utf8(text):
-        raise DomainError(f"value {place} is text that UTF-8 cannot write: half a surrogate pair")
+        raise ValueRefused(" is text that UTF-8 cannot write: half a surrogate pair", place)
     if len(text.encode()) > LONGEST_TEXT:
-        raise DomainError(f"value {place} is text of more than {LONGEST_TEXT} bytes: shorten it on the device")
+        raise ValueRefused(f" is text of more than {LONGEST_TEXT} bytes: shorten it on the device", place)
     return text
 
 
@@ -52,7 +52,12 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """A column of texts in NFC: the different ones, and which of them stands where."""
+    """A column of texts in NFC: the distinct texts, and the index of the text in each row.
+
+    Args:
+        which: For each row, the index of its text.
+        entries: The distinct texts.
+    """
 
     which: Positions
     entries: Sequence[str]
@@ -66,17 +71,26 @@ class Texts:
 
 @dataclass(frozen=True)
 class Strings(Domain):
-    """Any text of up to 4096 bytes, as `cohorts` public hash functions into `cells` cells see it.
+    """Any text of up to 4096 bytes, seen through `cohorts` public hash functions into `cells` cells.
 
     digest = SHA-256("deniable-strings-v1" NUL key NUL cohort NUL text), all in UTF-8, the cohort in decimal digits
     and the text in Unicode form NFC. The cell is the digest's first 8 bytes, little-endian, modulo `cells`, a power
-    of two: in a browser, `crypto.subtle.digest` and a mask. The key is public; it makes a survey's hashes its own.
+    of two: in a browser, `crypto.subtle.digest` and a mask. The key is public; it gives each survey its own hashes.
 
     Two strings share a cell in one cohort with probability 1 / cells, so the n_x people with another string add
     n_x^2 / (cohorts (cells - 1)) to the variance of a count. At 2^16 cells and 64 cohorts that is a standard error of
     at most n / 2048, when all others hold one and the same string, and of n / 19000 when they spread like the words
     of a language. The noise of a one-bit report at epsilon 1 is 4.4 n / 2048 with a million people, and falls below
     the worst case only beyond 19 million. More cells cost memory: a tally has cells x cohorts counters, 32 MiB here.
+
+    Args:
+        cells: Number of cells of each hash function, a power of two.
+        cohorts: Number of public hash functions.
+        key: Public text that selects the hash functions.
+        missing: The text for missing answers; without it they are refused.
+
+    Raises:
+        DomainError: The number of cells or cohorts is out of range.
 
     >>> Strings().cell("sourdough", cohort=0)
     9847
@@ -92,7 +106,6 @@ class Strings(Domain):
     cohorts: int = 64
     key: str = ""
     missing: str | None = None
-    """The text that stands for missing answers, which are refused without it."""
 
     def __post_init__(self) -> None:
         for name, number, most in (("cells", self.cells, 1 << 28), ("cohorts", self.cohorts, 1 << 16)):
@@ -110,7 +123,7 @@ class Strings(Domain):
             object.__setattr__(self, "missing", as_text(self.missing, 0))
 
     def cell(self, text: str, cohort: int) -> int:
-        """Where a text (NFC) falls in one cohort."""
+        """The cell of a text (NFC) in one cohort."""
         return int.from_bytes(text_digest("strings", self.key, cohort, text)[:8], "little") % self.cells
 
     def encode(self, values: Any) -> Texts:
@@ -124,7 +137,7 @@ class Strings(Domain):
         codes, entries = encoded
         used, places, within = np.unique(codes, return_index=True, return_inverse=True)
         texts = [""] * used.size
-        for which in np.argsort(places).tolist():  # the first refused row is named
+        for which in np.argsort(places).tolist():  # the error names the first bad row
             code = int(used[which])
             texts[which] = self.text(None if code < 0 else entries[code], int(places[which]))
         return Texts(within, texts)
@@ -156,7 +169,7 @@ class Strings(Domain):
         return "example"
 
     def text(self, value: Any, place: int) -> str:
-        """An answer in NFC; refuses what is none."""
+        """An answer in NFC; refuses invalid answers."""
         return self.missing if self.missing is not None and is_absent(value) else as_text(value, place)
 
     def spec(self) -> dict[str, Any]:
@@ -171,13 +184,6 @@ class Strings(Domain):
             ) <= {"missing"}:
                 return cls(cells, cohorts, key, None if "missing" not in rest else str(load_label(rest["missing"])))
         raise wrong_spec("strings", "cells, cohorts and key, and perhaps missing")
-
-    @classmethod
-    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        if answers != "text":
-            return None
-        no_other(given)
-        return cls(key=given.get("key", ""), missing=given.get("missing"))
 
     def __str__(self) -> str:
         return f"any text, hashed into {self.cells} cells in {self.cohorts} cohorts"

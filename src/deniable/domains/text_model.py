@@ -1,12 +1,13 @@
-"""Public models of text: how likely each byte of a text in UTF-8 is after the bytes before it.
+"""Public models of text: the probability of each byte of a text in UTF-8 given the bytes before it.
 
-Letters    words: letters are likely, nothing follows the end, and UTF-8 keeps its form. How often the classes of
-           bytes follow each other is about as in lists of words in many languages
+Letters    words: letters are likely, nothing follows the end, and UTF-8 stays valid. The transition frequencies of byte
+           classes are about as in lists of words in many languages
 Anything   texts unlike words: printable characters are about equally likely, and so are those of each script
-Learned    text like a given list: each byte after the three before it, as often as in the list, which has every text
-           once. Of rare contexts little is known, so a part of each law comes from shorter ones, down to "Letters":
-           p_k = (max(count - 3/4, 0) + 3/4 kinds p_(k-1)) / total (absolute discounting, Ney, Essen and Kneser 1994)
-Use        they decide how many people it takes to find a text, never what a device sends: the server alone uses them
+Learned    text like a given list: each byte given the three before it, as often as in the list, which has every text
+           once. Rare contexts carry little information, so a part of each law comes from shorter ones, down to
+           "Letters": p_k = (max(count - 3/4, 0) + 3/4 kinds p_(k-1)) / total (absolute discounting, Ney, Essen and
+           Kneser 1994)
+Use        they determine how many people it takes to find a text, never what a device sends: only the server uses them
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Logs = NDArray[np.float64]
 
 _END, _LETTER, _CAPITAL, _DIGIT, _SPACE, _SIGN, _TAIL, _LEAD2, _LEAD3, _LEAD4, _NEVER = range(11)
 _START, _AFTER2, _AFTER3, _AFTER4 = range(11, 15)
-"""Before the first byte, and after the last byte of a character of several."""
+"""Before the first byte, and after the last byte of a multi-byte character."""
 
 
 def _classes() -> NDArray[np.int64]:
@@ -40,13 +41,13 @@ def _classes() -> NDArray[np.int64]:
 _CLASS = _classes()
 _SHARES = (120, 85, 81, 77, 73, 70, 65, 62, 50, 42, 40, 32, 28, 26, 22, 21, 20, 20, 19, 15, 11, 9, 3, 2, 2, 2)
 _LETTERS = dict(zip("etaoinsrhldcumfpgwybvkxjqz", _SHARES, strict=True))
-_LEADS = {  # scripts that many people write in
+_LEADS = {  # widely used scripts
     _LEAD2: (0xC3, 0xC4, 0xC5, 0xCE, 0xCF, 0xD0, 0xD1, 0xD7, 0xD8, 0xD9),
     _LEAD3: (0xE0, 0xE2, *range(0xE3, 0xEA), 0xEA, 0xEB, 0xEC, 0xED),
     _LEAD4: (0xF0,),
 }
 _OFTEN = 20.0
-"""By how much these are likelier than others."""
+"""Factor by which these are likelier than others."""
 # After a state: a letter, capital, digit, space, sign, a character of two, three or four bytes, the end.
 _FOLLOWS = {
     _START: (0.62, 0.16, 0.06, 0.005, 0.025, 0.07, 0.04, 0.01, 0.01),
@@ -60,7 +61,7 @@ _FOLLOWS = {
     _AFTER4: (0.05, 0.02, 0.02, 0.05, 0.05, 0.02, 0.10, 0.30, 0.39),
 }
 _RARELY = 0.05
-"""By how much control characters are less likely than other signs."""
+"""Factor by which control characters are less likely than other signs."""
 _PLAIN = (0.28, 0.20, 0.18, 0.02, 0.16, 0.05, 0.03, 0.02, 0.06)
 _ANY_FOLLOWS = dict.fromkeys((_START, _LETTER, _CAPITAL, _DIGIT, _SPACE, _SIGN), _PLAIN) | {
     _AFTER2: (0.09, 0.06, 0.06, 0.02, 0.05, 0.50, 0.06, 0.06, 0.10),
@@ -70,9 +71,9 @@ _ANY_FOLLOWS = dict.fromkeys((_START, _LETTER, _CAPITAL, _DIGIT, _SPACE, _SIGN),
 
 
 def _after(follows: Mapping[int, Sequence[float]], often: float) -> NDArray[np.float64]:
-    """The logarithm of the probability of each byte after a byte of each class.
+    """The log-probability of each byte after a byte of each class.
 
-    Common letters and scripts are `often` times as likely as others; 1: all are equally likely.
+    Common letters and scripts are `often` times as likely as others; with 1 all are equally likely.
     """
     within = np.zeros((9, 256))
     kinds = (_LETTER, _CAPITAL, _DIGIT, _SPACE, _SIGN, _LEAD2, _LEAD3, _LEAD4, _END)
@@ -97,7 +98,7 @@ def _after(follows: Mapping[int, Sequence[float]], often: float) -> NDArray[np.f
 
 
 def _states(rows: Rows, place: int) -> NDArray[np.int64]:
-    """What stands before byte `place`: the class of the last byte, or which character it ends."""
+    """The state before byte `place`: the class of the last byte, or the kind of character that it ends."""
     state = _CLASS[rows[:, place - 1]]
     for back, lead, after in ((2, _LEAD2, _AFTER2), (3, _LEAD3, _AFTER3), (4, _LEAD4, _AFTER4)):
         if place >= back:
@@ -112,12 +113,12 @@ _AFTER, _AFTER_ANY = _after(_FOLLOWS, _OFTEN), _after(_ANY_FOLLOWS, 1.0)
 
 
 def letters(rows: Rows, place: int) -> Logs:
-    """The logarithms of the probabilities of byte `place` of a word after the bytes before it: 256 per row."""
+    """The log-probabilities of byte `place` of a word given the bytes before it: 256 per row."""
     return _follow(_AFTER, rows, place)
 
 
 def anything(rows: Rows, place: int) -> Logs:
-    """The same for texts that are unlike words, such as passwords and addresses."""
+    """The same for texts unlike words, such as passwords and addresses."""
     return _follow(_AFTER_ANY, rows, place)
 
 
@@ -129,12 +130,12 @@ def _follow(after: Logs, rows: Rows, place: int) -> Logs:
 
 
 _BACK = 3
-"""Bytes that a learned byte depends on."""
+"""Number of previous bytes that a learned byte depends on."""
 _DISCOUNT = 0.75
 
 
 class Learned:
-    """The same for text like that of a list, given as rows of bytes and how many bytes of each row are text.
+    """The same for text like that of a list, given as rows of bytes and the number of text bytes in each row.
 
     >>> rows = np.frombuffer(b"tea\\0" b"tee\\0" b"sea\\0", dtype=np.uint8).reshape(3, 4)
     >>> model = Learned(rows, np.full(3, 4))
@@ -158,7 +159,7 @@ class Learned:
 
     def __call__(self, rows: Rows, place: int) -> Logs:
         recent, which = np.unique(rows[:, max(0, place - _BACK - 1) : place], axis=0, return_inverse=True)
-        # What is known of a byte depends on the four before it alone, and few of them differ.
+        # The law of a byte depends only on the four before it, and few of them differ.
         likely = np.exp(letters(recent, recent.shape[1]))
         ended = recent[:, -1] == 0 if place else np.zeros(len(recent), dtype=np.bool_)
         for back, (known, counts) in enumerate(self.tables):
@@ -174,7 +175,7 @@ class Learned:
 
 
 def _contexts(rows: Rows, back: int) -> NDArray[np.int64]:
-    """A number for the last bytes of rows; the beginning of a text is one of the contexts."""
+    """A number for the last bytes of each row; the beginning of a text is one of the contexts."""
     found = np.zeros(len(rows), dtype=np.int64)
     for place in range(1, back + 1):
         found = 257 * found + (rows[:, -place].astype(np.int64) + 1 if place <= rows.shape[1] else 0)

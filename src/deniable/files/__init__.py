@@ -1,4 +1,4 @@
-"""Whole files at a time: answers to reports, reports to tallies, streamed in bounded memory, by one core or many."""
+"""Whole files at a time: answers to reports, reports to tallies, streamed in bounded memory, on one core or many."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "write_reports",
 ]
 
-# A reader of files needs no pool of processes, and a counter no writer: each loads what it uses.
+# Reading files needs no process pool, and counting no writer: each loads only what it uses.
 __getattr__ = late(
     __name__,
     {

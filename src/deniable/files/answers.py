@@ -7,12 +7,12 @@ Parquet    one column per question, of text, numbers or truth values; sets of it
 JSON       one object per line, {"smoke": "yes", "age": 44}, in UTF-8; a key that is not there is a missing answer
 Records    a column of structures (Parquet) or of objects (JSON, also as text in a CSV) called like the question; else
            one column per part, called like the part
-Equal      as in every table (`surveys.tables`). Where one answer is 1 and another "1", text of Parquet is the text, and
-           a cell of a CSV that could be either is refused
-Missing    an empty cell, a null, and empty text that is no category: refused, unless the question says which answer
-           stands for them
+Equal      as in every table (`surveys.tables`). If one answer is 1 and another "1", text in Parquet is the text, and
+           a CSV cell that could be either is refused
+Missing    an empty cell, a null, and empty text that is not a category: refused, unless the question defines an
+           answer for them
 Rows       count from 1, without the header
-Messages   name row, column and kind of a bad answer, never the answer; the parser's own messages quote it and are
+Messages   name row, column and type of a bad answer, never the answer; the parser's own messages quote it and are
            not passed on
 """
 
@@ -37,7 +37,6 @@ from deniable.domains import Domain
 from deniable.errors import DomainError, ReportError, SpecError
 from deniable.files.places import Progress, Source, opened
 from deniable.files.reports import ID, ID_BYTES, Layout, report_writer, rows_at_once
-from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
 from deniable.randomness import Bits, source_of
 from deniable.surveys import Panel, Survey, tables
@@ -76,7 +75,7 @@ _CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def read_answers(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
-    """Batches of columns by question id, as the file has them; the parts of a record are one structure."""
+    """Batches of columns by question id, as in the file; the parts of a record are one structure."""
     if source.is_empty:
         raise ReportError(f"{source.name} is empty")
     if source.head.startswith(b"{"):
@@ -105,7 +104,7 @@ def column_names(source: Source) -> tuple[list[str], list[str]]:
 
 
 def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
-    """A column as the domain takes it; of Arrow, numbers and truth values are left as they are."""
+    """A column as the domain takes it; numbers and truth values of Arrow are unchanged."""
     if isinstance(column, Coded):
         return tables.as_answers(domain, column)
     types = require("pyarrow", "files").types
@@ -117,7 +116,7 @@ def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
 
 
 def without_quotes(column: Any) -> Any:
-    """A column of CSV without the ' that keeps a spreadsheet from running text, as `csv_cell` writes it."""
+    """A CSV column without the ' that keeps a spreadsheet from running text, as written by `csv_cell`."""
     pa, compute = require("pyarrow", "files"), require("pyarrow.compute", "files")
     if isinstance(column, pa.DictionaryArray):
         return pa.DictionaryArray.from_arrays(column.indices, without_quotes(column.dictionary))
@@ -125,7 +124,7 @@ def without_quotes(column: Any) -> Any:
 
 
 def check_types(schema: Any, names: Mapping[str, str], domains: Mapping[str, Domain], where: str) -> None:
-    """Refuse columns that hold several values per row, except where the answers are such."""
+    """Refuse columns that hold several values per row, unless the answers have that form."""
     types = require("pyarrow", "files").types
     for key, name in names.items():
         kind = schema.field(name).type
@@ -142,16 +141,16 @@ def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -
     names, delimiter = csv_header(source)
     chosen = column_places(names, spread(columns, domains, names), source.name, typed=False)
     exact = [names[place] for place in chosen.values()]
-    # An empty cell is a missing answer, unless it is the name of one.
+    # An empty cell is a missing answer, unless it is a label.
     single = [one for id in questions_of(columns) for one in (domains[id], *dict(domains[id].columns).values())]
     empty = [] if any(domain.empty_is_an_answer for domain in single) else [""]
     texts = pa.dictionary(pa.int32(), pa.string())
     try:
         batches = reader.open_csv(
             source.stream(),
-            # In one thread rows are numbered, and it is no slower.
+            # With one thread rows are numbered, and it is no slower.
             read_options=reader.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
-            # Where an empty text is an answer, a blank line of a single column is one.
+            # If an empty text is an answer, a blank line of a single column is one.
             parse_options=reader.ParseOptions(
                 delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=bool(empty) or len(names) > 1
             ),
@@ -172,7 +171,7 @@ def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -
 
 
 def _csv_complaint(where: str, wrong: str) -> str:
-    """What may be told of the parser's message, which ends with the row."""
+    """The safe part of the parser's message, which ends with the row."""
     cells = _CELLS.search(wrong)
     if cells is not None:
         row, expected, found = map(int, cells.groups())
@@ -187,7 +186,7 @@ def csv_header(source: Source) -> tuple[list[str], str]:
     refuse_format(source)
     if b"\0" in source.head:
         raise ReportError(f"{source.name} is neither Parquet nor text")
-    # Exceptions of the codec and the parser hold the line, which may be an answer: none is raised further, or from.
+    # Exceptions of the codec and the parser contain the line, which may be an answer: none is re-raised or chained.
     with suppress(UnicodeDecodeError):
         line = source.head.decode("utf-8-sig").strip("\r\n")
         delimiter = max(",;\t", key=line.count)
@@ -198,7 +197,7 @@ def csv_header(source: Source) -> tuple[list[str], str]:
 
 
 def refuse_format(source: Source) -> None:
-    """Refuse what is neither CSV nor Parquet, with the way to make it one of them."""
+    """Refuse files that are neither CSV nor Parquet, with instructions to convert them."""
     for start, what in _OTHER_FORMATS.items():
         if source.head.startswith(start):
             raise ReportError(f"{source.name} is {what}")
@@ -251,7 +250,7 @@ def _from_parquet(source: Source, columns: Columns, domains: Mapping[str, Domain
             if domains[key.partition(".")[0]].columns or not types.is_nested(file.schema_arrow.field(name).type)
             for leaf in ([f"{name}.{one.name}" for one in _fields(file.schema_arrow.field(name).type)] or [name])
         ]
-    # Text comes out as a dictionary and codes where it was stored so.
+    # Text is read as a dictionary and codes if it was stored that way.
     with opened(source, read_dictionary=leaves) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys(exact.values())), use_threads=False):
             source.taken += batch.num_rows
@@ -259,7 +258,7 @@ def _from_parquet(source: Source, columns: Columns, domains: Mapping[str, Domain
 
 
 def _fields(kind: Any) -> list[Any]:
-    """The columns inside of a column of structures."""
+    """The columns inside a column of structures."""
     return list(kind) if require("pyarrow", "files").types.is_struct(kind) else []
 
 
@@ -267,7 +266,7 @@ def _fields(kind: Any) -> list[Any]:
 
 
 def privatize_file(
-    target: Survey | Protocol,
+    target: Survey,
     answers: str | Path,
     output: str | Path | BinaryIO,
     columns: Columns | None = None,
@@ -277,12 +276,24 @@ def privatize_file(
     ids: bool = False,
     panel: Panel | None = None,
 ) -> int:
-    """Randomize every row of `answers` and write the reports; returns the number of rows.
+    """Randomize every row of `answers` and write the reports.
 
-    `columns` says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is
-    answered by the column of its id. The first bad answer raises an error, and no file is written. With `ids` each row
-    gets 16 random bytes, by which a row that is delivered twice is known. A survey whose people answer in several
-    epochs, by a rule that keeps something, needs a `panel`: who answered, and in which epoch.
+    The first bad answer raises an error, and no file is written.
+
+    Args:
+        target: The survey; `Survey.of(protocol)` for a protocol alone.
+        answers: The file of answers.
+        output: The file of reports: a path or an open binary file.
+        columns: Column of each question: {"smoke": "Do you smoke?"}; if None, columns have the ids of the questions.
+        bits: Source of randomness; secure if None.
+        format: "parquet", "arrow" or "text".
+        progress: Called with the rows done and, if known, the completed share of the input.
+        ids: Whether each row gets 16 random bytes, which identify a row that is delivered twice.
+        panel: Who answered each row, in which epoch; needed if people answer in several epochs by a rule that keeps
+            state.
+
+    Returns:
+        The number of rows.
     """
     _check_types(target, answers, output)
     layout = Layout(target)
@@ -313,8 +324,8 @@ def privatize_file(
 
 
 def _check_types(target: Any, answers: Any, output: Any) -> None:
-    """Check these first: a message of another library about a wrong argument would quote it, with its rows."""
-    if not isinstance(target, Survey | Protocol) and isinstance(answers, Survey | Protocol):
+    """Check these first: another library's message about a wrong argument would quote it, with its rows."""
+    if not isinstance(target, Survey) and isinstance(answers, Survey):
         raise SpecError("the survey comes first: privatize_file(survey, answers, output)")
     if not isinstance(answers, str | Path):
         raise SpecError(
@@ -334,10 +345,10 @@ def _same(first: str | Path, second: str | Path) -> bool:
 
 
 def _session(layout: Layout, panel: Panel | None, names: Sequence[str]) -> AbstractContextManager[Session | None]:
-    """What draws for a panel; None without one."""
+    """The session that draws for a panel; None without one."""
     if panel is None:
         return nullcontext()
-    if not isinstance(layout.target, Survey):
+    if layout.kind == "protocol":
         raise SpecError("a panel answers a survey: a single protocol has no epochs")
     panel.check_questions(layout.target, names)
     return panel.opened(layout.target)
@@ -372,7 +383,7 @@ def _randomized(
 
 @contextmanager
 def _placed(column: str, source: Source, row: int) -> Iterator[None]:
-    """Complaints about a value with row and column of the file."""
+    """Errors about a value with row and column of the file."""
     try:
         yield
     except DomainError as wrong:

@@ -1,12 +1,12 @@
-"""Each report once: duplicates are found by the id of the row, exactly, in bounded memory.
+"""Count each report once: duplicates are found by the id of the row, exactly, in bounded memory.
 
-Which      one report per id and question counts: of several rows the one whose reports are the smallest as bytes, read
-           one after the other, so that neither engine nor the order of files matters. Where files with different
+Which      one report per id and question counts: among several rows the one whose reports are the smallest as bytes,
+           in sequence, so that neither engine nor the order of files matters. If files with different
            questions share an id, each question has the smallest of its reports
 Epochs     a file that names its epoch has ids of that epoch: the same id of another epoch is another submission
-Conflicts  an id that came with different reports is named: the same submission cannot have been randomized twice
-How        rows go to partitions on disk, by a keyed hash of the id that nobody outside can steer; then each partition
-           is sorted by itself. Two passes, both by all workers. Spark's executors do the same, with the partitions of
+Conflicts  an id with different reports is listed: the same submission cannot have been randomized twice
+How        rows go to partitions on disk, by a keyed hash of the id that outsiders cannot control; then each partition
+           is sorted separately. Two passes, both by all workers. Spark's executors do the same, with the partitions of
            its shuffle
 Memory     rows of one partition per worker, about 64 MiB of them, however often one id repeats; the disk holds id,
            place and reports of every row, in the directory for temporary files
@@ -46,10 +46,10 @@ _HEAD = _KEY + 8
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """What was left out, and what does not fit together."""
+    """The number of duplicates that were left out, and the conflicts."""
 
     rows: int = 0
-    """Rows of which a report was not counted because another row had its id."""
+    """Rows with a report that was not counted because another row had the same id."""
     conflicts: int = 0
     """Ids that came with different reports."""
     examples: tuple[str, ...] = ()
@@ -69,23 +69,23 @@ class Spread:
 
     @classmethod
     def over(cls, places: list[Place], least: int = 1) -> Spread:
-        """As many partitions as keep each of them small."""
+        """Enough partitions to keep each of them small."""
         size = sum(place.size or 0 for place in places)
-        # Compressed reports may be a few times as long when they are read.
+        # Compressed reports may be a few times longer when they are read.
         partitions = max(least, -(-3 * size // PARTITION_BYTES))
         if any(place.once for place in places):
-            partitions = max(partitions, PARTITIONS_OF_A_PIPE)  # nobody knows how much will come
+            partitions = max(partitions, PARTITIONS_OF_A_PIPE)  # the size of the input is unknown
         return cls(min(MOST_PARTITIONS, partitions), (secrets.randbits(64) | 1, secrets.randbits(64) | 1))
 
     def of(self, ids: Bytes) -> NDArray[np.int64]:
         words: NDArray[np.uint64] = np.ascontiguousarray(ids).view("<u8")
         mixed: NDArray[np.uint64] = words[:, 0] * np.uint64(self.keys[0]) + words[:, 1] * np.uint64(self.keys[1])
-        # Multiplication carries upwards only: the top bits have seen all of the id.
+        # Multiplication carries upwards only: the top bits depend on the whole id.
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
         return (mixed >> np.uint64(52)).astype(np.int64) % self.partitions
 
     def pieces(self, layout: Layout, rows: IdRows, number: int) -> Iterator[tuple[int, str, bytes]]:
-        """Partition, shape and records of the rows of a file; the shape says which questions the records have."""
+        """Partition, shape and records of the rows of a file; the shape tells which questions the records have."""
         part = self.of(rows.ids)
         sorting = np.argsort(part, kind="stable")
         ends = np.searchsorted(part[sorting], np.arange(self.partitions + 1))
@@ -109,7 +109,7 @@ class IdRows:
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """Where rows wait."""
+    """The directory for rows between the two passes."""
 
     folder: Path
     spread: Spread
@@ -133,7 +133,7 @@ def count_once(
     """The tallies of all files, with one report per id and question."""
     layout.check_ids()
     for place in places:
-        # Refused before the work, where the name says that it is a tally.
+        # Refused before the work, if the name shows that it is a tally.
         if place.name.endswith(".json") and not place.once:
             with suppress(OSError), said_of(place.name), closing(Source.open(place.name)) as source:
                 if source.is_json:
@@ -159,14 +159,14 @@ def count_once(
 
 
 def _spread(layout: Layout, spool: Spool, places: list[Place], workers: int, size: int, progress: Any) -> Gathered:
-    """The first pass; what it returns has rows and refusals, and no tallies yet."""
+    """The first pass; its result has rows and refusals, and no tallies yet."""
     done = Gathered()
     seen_bytes = 0
     here = [Unit(place) for place in places if place.once or workers == 1]
     units = cut([place for place in places if not place.once], workers) if workers > 1 else []
 
     def again() -> None:
-        # A killed worker may have left half a row: everything is written anew.
+        # A killed worker may have left half a row: everything is written again.
         nonlocal done
         done = Gathered()
         for left in spool.folder.iterdir():
@@ -179,7 +179,7 @@ def _spread(layout: Layout, spool: Spool, places: list[Place], workers: int, siz
         if progress is not None:
             progress(done.rows, min(1.0, seen_bytes / size) if size else None)
 
-    # What can be read only once comes last, when no worker can die any more.
+    # Inputs that can be read only once come last, when no worker can die any more.
     if units:
         for unit, found in run_all(_spread_unit, (layout, spool), units, workers, again, forks(places)):
             take(unit, found)
@@ -202,13 +202,13 @@ def _spread_unit(shared: tuple[Layout, Spool], unit: Unit) -> Counted | Refused:
             raise  # the disk for temporary files, not the file that was read
         return Refused(name, wrong)
     except MixtureError:
-        raise  # a sum without it would not be what was asked for
+        raise  # a sum without it would not be the requested one
     except DeniableError as wrong:
         return Refused(name, wrong)
 
 
 class MixtureError(ReportError):
-    """A tally where duplicates are to be found."""
+    """A tally among files that are checked for duplicates."""
 
 
 def _tally(name: str) -> MixtureError:
@@ -219,7 +219,7 @@ def _tally(name: str) -> MixtureError:
 
 
 def unit_rows(layout: Layout, unit: Unit) -> Iterator[IdRows]:
-    """The rows of a unit with their ids, all well-formed. Raises what makes the whole file useless."""
+    """The rows of a unit with their ids, all well-formed. Raises an error if the whole file is unusable."""
     with said_of(unit.place.name), closing(Source.open(unit.place.name)) as source:
         if source.is_json:
             raise _tally(source.name)
@@ -257,7 +257,7 @@ def _settle(shared: tuple[Layout, Spool, list[str], frozenset[int]], partition: 
 
 
 def _chunks(layout: Layout, shape: str, path: Path, refused: frozenset[int]) -> Iterator[Bytes]:
-    """The records of a file of the spool, some at a time, without those of refused files."""
+    """The records of a spool file, some at a time, without those of refused files."""
     width = _width(layout, shape)
     with open(path, "rb") as file:
         while data := file.read(max(1, CHUNK_BYTES // width) * width):
@@ -269,7 +269,7 @@ def _chunks(layout: Layout, shape: str, path: Path, refused: frozenset[int]) -> 
 
 
 def held(layout: Layout, shape: str) -> dict[str, slice]:
-    """Where the reports of each question stand in the records of a shape."""
+    """The position of the reports of each question in the records of a shape."""
     found, at = {}, _HEAD
     for place, (name, protocol) in enumerate(layout.protocols.items()):
         if int(shape, 16) >> place & 1:
@@ -283,12 +283,12 @@ def _width(layout: Layout, shape: str) -> int:
 
 
 def records_of(layout: Layout, shape: str, data: bytes) -> Bytes:
-    """Records as rows again."""
+    """Records converted back to rows."""
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, _width(layout, shape))
 
 
 def settled(layout: Layout, shapes: Mapping[str, Iterable[Bytes]]) -> tuple[Tallies, Duplicates]:
-    """The tallies of one report per id and question, and what was left out; `shapes` has the records of each shape."""
+    """The tallies of one report per id and question, and the duplicates; `shapes` has the records of each shape."""
     kept: dict[str, Bytes] = {}
     left, torn = 0, set[bytes]()
     for shape, chunks in shapes.items():
@@ -320,7 +320,7 @@ def _across(
 ) -> tuple[list[Bytes], set[bytes]]:
     """One report per id from shapes that share a question, and the ids with different ones.
 
-    `again` learns which records have a report that is not counted.
+    `again` collects the records with a report that is not counted.
     """
     pairs = zip(holding.values(), reports, strict=True)
     whole = np.concatenate([np.hstack([records[:, :_HEAD], own]) for records, own in pairs])
@@ -335,7 +335,7 @@ def _across(
 
 
 def _least_of_each(records: Bytes, torn: NDArray[np.bool_]) -> tuple[Bytes, NDArray[np.bool_]]:
-    """Of each id and epoch the record with the smallest reports, and whether its records differ."""
+    """For each id and epoch the record with the smallest reports, and whether its records differ."""
     if not len(records):
         return records, torn
     words = np.ascontiguousarray(records[:, :_KEY]).view("<u8")
@@ -352,7 +352,7 @@ def _least_of_each(records: Bytes, torn: NDArray[np.bool_]) -> tuple[Bytes, NDAr
         several = np.zeros(len(first), dtype=np.bool_)
         several[group[differs]] = True
         which = np.flatnonzero(several[group])
-        # Bytes are compared from left to right; all have one length, so that zeros at the end do no harm.
+        # Bytes are compared from left to right; all have the same length, so that trailing zeros do no harm.
         reports = np.ascontiguousarray(records[which, _HEAD:]).view(f"S{records.shape[1] - _HEAD}")[:, 0]
         which = which[np.lexsort((reports, group[which]))]
         begins = np.ones(len(which), dtype=np.bool_)

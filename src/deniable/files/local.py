@@ -1,12 +1,12 @@
 """The local engine: files of reports counted by all cores of one machine, in bounded memory.
 
-Units      small files whole, large ones by row groups; each process reads its own, so that only tallies travel
+Units      small files whole, large ones by row groups; each process reads its own, so that only tallies are sent
 Memory     a batch of at most 8 MiB of reports per process, and the tallies; it does not grow with the files
-Refused    a file that is damaged, of another survey, or that holds a malformed report is listed with the reason and not
-           counted at all; the others are counted
+Refused    a file that is damaged, of another survey, or that holds a malformed report is listed with the reason and
+           not counted at all; the others are counted
 Integers   the same for any number of workers, any order and any interruption
 
-A manifest says which files have been counted, and what they held, so that a run can go on where another stopped.
+A manifest lists the counted files and their content, so that a run can continue where another stopped.
 
 File       JSON: kind "tally-manifest", version 1, the fingerprint of the survey or protocol; for each file its size,
            time of change, checksum of its end (for Parquet, the footer), rows, whether it is a tally, and in which of
@@ -14,11 +14,11 @@ File       JSON: kind "tally-manifest", version 1, the fingerprint of the survey
            compressed, in base64
 Small      one sum per file while tallies are short; at most 2^20 counters in all, or one sum, so that files share sums
            where tallies are long (open text: millions of counters)
-Whole      rewritten under its name in one step: after the first file, then every two seconds or, where writing takes
+Whole      replaced atomically: after the first file, then every two seconds or, if writing takes
            long, ten times as long as that, and at the end: a killed run loses seconds
-Changed    a file whose size, time or end differs, or whose time is not known, is counted anew, and so are the files
-           that share its sum; also those that share one with a file that is no longer asked for
-Secrets    URLs are kept without user and password, and of their options only a hash
+Changed    a file whose size, time or end differs, or whose time is unknown, is counted again, and so are the files
+           that share its sum; also those that share a sum with a file that is not among the inputs any more
+Secrets    URLs are stored without user and password, and their options only as a hash
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from deniable.files.dedupe import Duplicates, count_once
 from deniable.files.places import Place, Progress, Refused, expand, is_url, open_url, shown, split_options
 from deniable.files.reports import Layout
 from deniable.files.units import Counted, Gathered, Tallies, Unit, add_up, count_unit, cut, forks, run_all, worker_count
-from deniable.protocols import Protocol, Tally
+from deniable.protocols import Tally
 from deniable.surveys import Survey, SurveyTally
 
 VERSION = 1
@@ -57,7 +57,7 @@ _FACTS = {"size", "modified", "end", "rows", "tally"}
 
 @dataclass
 class _Sum:
-    """What some files hold together: as tallies, as they are written, or both."""
+    """The sum over some files: as tallies, in written form, or both."""
 
     files: list[str] = field(default_factory=list)
     tallies: Tallies | None = None
@@ -65,26 +65,26 @@ class _Sum:
 
 
 class Manifest:
-    """The files done so far; `keep` adds one and now and then writes all."""
+    """The files done so far; `keep` adds one and writes the manifest from time to time."""
 
     def __init__(self, path: str | Path, layout: Layout) -> None:
         self._path, self._layout = Path(path), layout
         self.known: set[str] = set()
         self._files: dict[str, dict[str, Any]] = {}
         self._sums: list[_Sum] = []
-        # Which sums are of files of this run. Others are for runs over other files, and nothing is added to them.
+        # The sums of files of this run. Others are for runs over other files, and nothing is added to them.
         self._ours: list[int] = []
         self._most = max(1, MOST_COUNTERS // sum(each.tally_size for each in layout.protocols.values()))
         self._due, self._changed = 0.0, True
         if self._path.exists():
             self._read()
         else:
-            # A place that cannot be written is better known before the work than after.
+            # Find out before the work if the place cannot be written.
             self.write()
             self._due = 0.0
 
     def recall(self, places: Iterable[Place]) -> Gathered:
-        """What the files held that have not changed since they were counted; `known` tells which these are."""
+        """The content of the files that have not changed since they were counted; `known` lists them."""
         asked = {_key(place): place for place in places if not place.once}
         done = Gathered()
         before, self._sums = self._sums, []
@@ -112,7 +112,7 @@ class Manifest:
             return
         key = _key(place)
         if key in self._files:
-            return  # under another name, and that one will be in the account
+            return  # the same file under another name, which is recorded
         facts = {"size": place.size, "modified": place.modified, "end": end, "rows": rows, "tally": is_tally}
         self._files[key] = facts
         self._add([key], tallies, None)
@@ -137,7 +137,7 @@ class Manifest:
         with atomic_write(self._path) as file:
             file.write(json.dumps(content, separators=(",", ":")).encode())
         now = time.monotonic()
-        # However large it grows, writing it takes a small share of the time.
+        # However large it grows, writing it takes a small part of the time.
         self._due, self._changed = now + max(SECONDS_BETWEEN, 10 * (now - start)), False
 
     def done(self, places: Iterable[Place]) -> int:
@@ -154,17 +154,17 @@ class Manifest:
             return
         number = self._ours[len(self._files) % self._most]
         each = self._sums[number]
-        # In one step: a signal in between would leave a sum that holds more than its files.
+        # In one step: a signal in between would leave a sum that contains more than its files.
         self._sums[number] = _Sum(each.files + files, add_up(self._tallies(each), tallies, str(self._path)))
 
     def _same(self, key: str, place: Place) -> bool:
         facts = self._files[key]
         if place.modified is None or facts["size"] != place.size or facts["modified"] != place.modified:
-            return False  # without a time nobody can tell whether it has changed
+            return False  # without a time a change cannot be detected
         try:
             return bool(facts["end"] == end_checksum(place))
         except OSError:
-            return False  # counting will name what is wrong with it
+            return False  # counting will report the error
 
     def _read(self) -> None:
         where = repr(str(self._path))
@@ -211,7 +211,7 @@ class Manifest:
 
 
 def end_checksum(place: Place) -> str | None:
-    """SHA-256 of a Parquet file's footer, and of the last bytes of any other file; None where there is none."""
+    """SHA-256 of a Parquet file's footer, and of the last bytes of any other file; None if it cannot be read."""
     if place.once or place.size is None:
         return None
     with _opened(place.name) as file:
@@ -231,13 +231,13 @@ def _opened(name: str) -> Any:
 def _key(place: Place) -> str:
     if not is_url(place.name):
         return os.path.realpath(place.name)
-    # Of options, which may be secret, only whether they are the same.
+    # Options may be secret: store only whether they are the same.
     options = split_options(place.name)[1]
     return shown(place.name) + (f"#{hashlib.sha256(options.encode()).hexdigest()[:16]}" if options else "")
 
 
 def _packed(tally: Tally) -> str:
-    """Compressed integers, after the kind that they have."""
+    """Compressed integers, after their type."""
     counts, shortest = tally.counts, "<i8"
     for kind in ("<i4", "<i2", "<i1"):
         limits = np.iinfo(kind)
@@ -263,25 +263,31 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of counting many files."""
+    """The result of counting many files.
 
-    tally: SurveyTally | Tally
+    Args:
+        tally: The sum of all files.
+        rows: Number of reports; for a tally, those that it is the sum of.
+        files: Number of files counted, including those of an earlier run.
+        refused: The files that were not counted, with the reasons.
+        resumed: Number of files known from an earlier run.
+        duplicates: What was found out about ids, if they were compared.
+        tallies: Number of files that were tallies.
+        summed: Number of reports that came in tallies.
+    """
+
+    tally: SurveyTally
     rows: int
-    """How many reports; of a tally, those that it is the sum of."""
     files: int
-    """How many were counted, those of an earlier run included."""
     refused: list[Refused] = field(default_factory=list)
     resumed: int = 0
-    """How many were known from an earlier run."""
     duplicates: Duplicates | None = None
     tallies: int = 0
-    """How many of the files were tallies."""
     summed: int = 0
-    """How many of the reports came in tallies."""
 
 
 def count_files(
-    target: Survey | Protocol,
+    target: Survey,
     inputs: Iterable[str | Path],
     workers: int | None = 1,
     strict: bool = False,
@@ -289,11 +295,19 @@ def count_files(
     resume: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Add up files of reports and of tallies: paths, directories, patterns, URLs, "-" for standard input.
+    """Add up files of reports and of tallies: all of them, or those that can be read.
 
-    `workers` None means one for each core, fewer for little. `strict` raises an error that names all refused files,
-    in the order of the inputs, instead of going on without them. `dedupe` counts one report per id and question.
-    `resume` names a manifest.
+    Args:
+        target: The survey of the reports; `Survey.of(protocol)` for a protocol alone.
+        inputs: Paths, directories, patterns, URLs, or "-" for standard input.
+        workers: Number of processes; None means one per core, fewer for small inputs.
+        strict: Whether refused files raise an error that names all of them, instead of being left out.
+        dedupe: Whether only one report per id and question is counted.
+        resume: Path of a manifest that records what was counted, to continue after an interruption.
+        progress: Called with the rows done and, if known, the completed share of the input.
+
+    Returns:
+        The tally, with numbers of rows and files.
     """
     require("pyarrow", "files")
     layout, found = Layout(target), expand(inputs)
@@ -336,7 +350,7 @@ def outcome(
 
 
 def all_refused(refused: list[Refused]) -> Exception:
-    """One exception for all inputs that were refused, each with its reason."""
+    """One exception for all refused inputs, each with its reason."""
     if len(refused) == 1:
         return refused[0].error
     named = "; ".join(entry.complaint for entry in refused[:MOST_NAMED])
@@ -344,15 +358,12 @@ def all_refused(refused: list[Refused]) -> Exception:
     return ReportError(f"{len(refused)} inputs are refused, so that nothing is counted: {named}{more}")
 
 
-def whole_tally(layout: Layout, tallies: Tallies) -> SurveyTally | Tally:
-    """A tally for every question, empty where nothing was counted."""
+def whole_tally(layout: Layout, tallies: Tallies) -> SurveyTally:
+    """A tally for every question, empty if nothing was counted."""
     total = {
         name: tallies.get(name) or protocol.empty(layout.source(name)) for name, protocol in layout.protocols.items()
     }
-    if isinstance(layout.target, Survey):
-        return SurveyTally(layout.target.fingerprint, total)
-    (only,) = total.values()
-    return only
+    return SurveyTally(layout.fingerprint, total)
 
 
 def _count(
@@ -385,7 +396,7 @@ def _count(
             stop.add_note(f"{manifest.done(places)} of {len(places)} files are in {manifest}, run the same again")
         raise
     finally:
-        # An interruption too leaves a manifest of all that was done.
+        # An interruption also leaves a manifest of all finished work.
         if manifest is not None:
             manifest.write()
     return done, len(known)
@@ -395,13 +406,13 @@ def _end(place: Place) -> str | None:
     try:
         return end_checksum(place)
     except (OSError, DeniableError):
-        return None  # whatever it is, counting will name it
+        return None  # counting will report the error
 
 
 def _found(
     layout: Layout, places: list[Place], workers: int, meter: Meter
 ) -> Generator[tuple[Unit, Counted | Refused]]:
-    """Every unit with what it held."""
+    """Every unit with its content."""
     once = [place for place in places if place.once]
     units = cut([place for place in places if not place.once], workers)
     here = cut(once, 1) + (units if workers == 1 or len(units) == 1 else [])
@@ -418,7 +429,7 @@ def _found(
 
 
 class Meter:
-    """Adds up the progress of the units: rows and share done."""
+    """Sums the progress of the units: rows and completed share."""
 
     def __init__(self, rows: int, size: int, progress: Progress | None) -> None:
         self._rows, self._bytes, self._size, self._progress = rows, 0.0, size, progress
@@ -439,22 +450,21 @@ class Meter:
             self._progress(rows, min(1.0, size / self._size) if self._size else None)
 
 
-@overload
 def tally_files(
-    target: Survey, inputs: Iterable[str | Path], progress: Progress | None = None, workers: int | None = 1
-) -> SurveyTally: ...
-@overload
-def tally_files(
-    target: Protocol, inputs: Iterable[str | Path], progress: Progress | None = None, workers: int | None = 1
-) -> Tally: ...
-def tally_files(
-    target: Survey | Protocol,
+    target: Survey,
     inputs: Iterable[str | Path],
     progress: Progress | None = None,
     workers: int | None = 1,
-) -> SurveyTally | Tally:
+) -> SurveyTally:
     """Add up files of reports and of tallies, in any mixture; "-" is standard input.
 
-    `workers` is the number of processes; None means one for each core.
+    Args:
+        target: The survey of the reports; `Survey.of(protocol)` for a protocol alone.
+        inputs: Paths, directories, patterns, URLs, or "-" for standard input.
+        progress: Called with the rows done and, if known, the completed share of the input.
+        workers: Number of processes; None means one per core, fewer for small inputs.
+
+    Returns:
+        The tally of all files.
     """
     return count_files(target, inputs, workers, strict=True, progress=progress).tally

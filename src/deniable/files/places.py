@@ -1,14 +1,14 @@
-"""Which files are meant, here or elsewhere: found by name, opened, written whole.
+"""Local and remote files: found by name, opened, and written atomically.
 
-Path       a file; a directory stands for all files below it, a pattern like day-*/*.parquet for those that match
-URL        the same elsewhere: file:// is a path; s3://, gs://, hdfs:// and abfs:// by pyarrow, whose options follow a
-           question mark, which is then no pattern; every other scheme by fsspec
+Path       a file; a directory means all files below it, a pattern like day-*/*.parquet all files that match
+URL        the same for remote files: file:// is a path; s3://, gs://, hdfs:// and abfs:// by pyarrow, whose options
+           follow a question mark, which is then not a pattern; every other scheme by fsspec
 Stdin      "-", which can be read once and not rewound
-Hidden     names that begin with a dot or an underscore are no data (.part, _SUCCESS) and are passed over
+Hidden     names that begin with a dot or an underscore are not data (.part, _SUCCESS) and are skipped
 Order      directories and patterns are sorted, so that the same inputs are the same list
 Secrets    a URL may hold a password, and a signature or a token among its options: messages and manifests have the URL
-           without user and options, and so have the complaints of a filesystem
-Whole      what is written takes its name when it is complete; until then its name begins with a dot
+           without user and options, and so have the errors of a filesystem
+Whole      a written file gets its name when it is complete; until then its name begins with a dot
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _BY_PYARROW = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 _CONTAINER_FIRST = ("abfs", "abfss")
-# What a URL may hold as it is; blanks and letters beyond ASCII are written as their bytes.
+# Characters that a URL may hold unescaped; blanks and letters beyond ASCII are percent-encoded.
 _AS_IT_IS = "%/:@?&=#*+,;!$'()[]~"
 
 STDIN = "-"
 
 Progress = Callable[[int, float | None], None]
-"""Called with the rows done and, where it is known, the share of the input."""
+"""Called with the rows done and, if known, the completed share of the input."""
 
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -63,7 +63,7 @@ def scheme_of(url: str) -> str:
 
 
 def plain(name: str | Path) -> str:
-    """The name, without file:// where it has that."""
+    """The name, without a leading file://."""
     text = str(name)
     if text[:7].lower() != "file://":
         return text
@@ -73,7 +73,7 @@ def plain(name: str | Path) -> str:
 
 
 def split_options(url: str) -> tuple[str, str]:
-    """The URL and its options, question mark included; in a path, and in other schemes of fsspec, ? is a pattern."""
+    """The URL and its options, with the question mark; in a path, and in other schemes of fsspec, ? is a pattern."""
     if scheme_of(url) not in (*_BY_PYARROW, "http", "https"):
         return url, ""
     stem, mark, options = url.partition("?")
@@ -81,12 +81,12 @@ def split_options(url: str) -> tuple[str, str]:
 
 
 def loses_threads(url: str) -> bool:
-    """Whether the library behind a URL has threads of its own, which a forked process would lack."""
+    """Whether the library behind a URL has its own threads, which a forked process would lack."""
     return is_url(url) and scheme_of(url) in _BY_PYARROW
 
 
 def shown(name: str) -> str:
-    """How messages call it: a URL without user, password and options.
+    """The name for messages: a URL without user, password and options.
 
     >>> shown("s3://key:secret@bucket/day-1.parquet?region=eu-west-1"), shown("day-1.parquet")
     ('s3://bucket/day-1.parquet', 'day-1.parquet')
@@ -103,7 +103,7 @@ def shown(name: str) -> str:
 
 
 def without_secrets(complaint: object, url: str) -> str:
-    """Another library's message about a URL, without what `shown` leaves out."""
+    """Another library's message about a URL, without the parts that `shown` leaves out."""
     text = str(complaint).replace(url, shown(url))
     for secret in filter(None, (urlsplit(url).password, split_options(url)[1].removeprefix("?"))):
         text = text.replace(secret, "...").replace(unquote(secret), "...")
@@ -127,7 +127,7 @@ def filesystem(url: str) -> tuple[Any, str]:
 
 
 def below(url: str, relative: str) -> str:
-    """The URL of what is at a path, as a filesystem gives it, below a URL; with the same options."""
+    """The URL of a path, as a filesystem gives it, below a URL; with the same options."""
     stem, options = split_options(url)
     exact = quote(relative) if scheme_of(url) in _BY_PYARROW else relative
     return f"{stem.rstrip('/')}/{exact}{options}"
@@ -162,19 +162,19 @@ def said_of(url: str) -> Iterator[None]:
             name = without_secrets(wrong.filename or url, url)
             raise OSError(wrong.errno, without_secrets(wrong.strerror, url), name) from None
         raise OSError(without_secrets(wrong, url)) from None
-    except Exception as wrong:  # fsspec passes on what its libraries raise
+    except Exception as wrong:  # fsspec passes on the errors of its libraries
         complaint = without_secrets(": ".join(filter(None, (type(wrong).__name__, str(wrong)))), url)
         raise ReportError(f"{shown(url)!r} cannot be reached: {complaint}") from None
 
 
 def buffered(native: Any) -> BinaryIO:
-    """An Arrow file as a Python one, with lines."""
+    """An Arrow file as a Python file, with lines."""
     return io.BufferedReader(native, buffer_size=1 << 20)
 
 
 @contextmanager
 def written(name: str | Path) -> Iterator[BinaryIO]:
-    """A file to write, here or elsewhere, that takes its name when the block ends without an error."""
+    """A file to write, local or remote, that gets its name when the block ends without an error."""
     local = plain(name)
     if not is_url(local):
         with atomic_write(local) as file:
@@ -206,9 +206,9 @@ class Place:
     """One file, as it was found."""
 
     name: str
-    """A path or a URL, with all that it takes to open it, or "-"."""
+    """A path or a URL, with everything needed to open it, or "-"."""
     size: int | None = None
-    """Bytes; None for what can be read only once, like a pipe."""
+    """Bytes; None for inputs that can be read only once, like a pipe."""
     modified: int | None = None
     """Nanoseconds."""
 
@@ -219,7 +219,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What was not counted, and why."""
+    """An input that was not counted, and why."""
 
     place: str
     """The name of its place."""
@@ -227,12 +227,12 @@ class Refused:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The name for messages."""
         return shown(self.place)
 
     @property
     def complaint(self) -> str:
-        """The reason with the name, which most reasons have."""
+        """The reason with the name, which most reasons contain."""
         name = repr(self.name)
         return self.reason if name in self.reason else f"{name}: {self.reason}"
 
@@ -243,11 +243,11 @@ class Refused:
         return str(self.error)
 
 
-# -- from what was asked for to files -------------------------------------------------------------------
+# -- from inputs to files -------------------------------------------------------------------------------
 
 
 def expand(inputs: str | Path | Iterable[str | Path]) -> list[Place | Refused]:
-    """Files in order, each once; an input that gives none is refused."""
+    """Files in order, each once; an input without files is refused."""
     found: list[Place | Refused] = []
     seen: dict[str, str] = {}
     for given in [inputs] if isinstance(inputs, str | Path) else inputs:
@@ -282,7 +282,7 @@ def _local(name: str) -> list[Place]:
         return [_stat(path) for path in sorted(below)]
     magic = _MAGIC.search(name)
     if magic and not os.path.exists(name):
-        # How many steps of the path come before the first that is a pattern.
+        # Number of path components before the first pattern.
         steps = len(Path(f"{name[: magic.start()]}x").parts) - 1
         matches = sorted(
             path
@@ -314,7 +314,7 @@ def _remote(url: str) -> list[Place]:
         pattern = None
         if exact.type != fs.FileType.Directory:
             stem, options = split_options(url)
-            # From here on the directory above the first step that is a pattern.
+            # From here on the directory above the first component that is a pattern.
             pattern, path, url = path.removesuffix(options), _above(path.removesuffix(options)), _above(stem) + options
             if pattern == path:
                 raise nowhere(url)
@@ -342,13 +342,13 @@ def _remote(url: str) -> list[Place]:
 
 
 def _above(path: str) -> str:
-    """The directory above the first step that is a pattern; all of a path without one."""
+    """The directory above the first component that is a pattern; the whole path if there is no pattern."""
     magic = _MAGIC.search(path)
     return path[: magic.start()].rpartition("/")[0] if magic else path
 
 
 def _matches(steps: list[str], pattern: list[str]) -> bool:
-    """As the shell does it: a star stays within one step of the path, two go through any number."""
+    """Like the shell: a star stays within one component of the path, two stars match any number."""
     if not pattern:
         return not steps
     if pattern[0] == "**":
@@ -365,22 +365,29 @@ def _place(url: str, entry: Any) -> Place:
 
 @dataclass
 class Source:
-    """An open input, with its first line read ahead."""
+    """An open input, with its first line read ahead.
+
+    Args:
+        name: The name for messages.
+        head: The first line.
+        rest: The rest of the file.
+        path: The path of a local file.
+        size: Size in bytes, if it is known.
+        taken: Number of bytes read.
+        url: The URL of a remote file.
+        tail: The last bytes that were read.
+        epoch: Epoch of the reports, if the file names it and is being read.
+    """
 
     name: str
-    """How messages call it."""
     head: bytes
     rest: BinaryIO
     path: str | None
-    """Where the local file is."""
     size: int | None
     taken: int = field(default=0)
     url: str | None = None
-    """Where the file is that is elsewhere."""
     tail: bytes = b""
-    """The last bytes that were read."""
     epoch: int | None = None
-    """Of the reports, where the file names it and is being read."""
 
     @classmethod
     def open(cls, given: str | Path) -> Source:
@@ -397,7 +404,7 @@ class Source:
         return cls(repr(name), _first_line(file), file, name, size)
 
     def seekable(self) -> Any:
-        """What a reader of Parquet takes: a path, or an open file; None for what can be read only once."""
+        """The argument for a Parquet reader: a path, or an open file; None for inputs that can be read only once."""
         return self.path if self.url is None else open_url(self.url)[0]
 
     @property
@@ -426,7 +433,7 @@ class Source:
 
 
 class _Rejoined(io.RawIOBase):
-    """The head, then the rest, counting what was taken."""
+    """The head, then the rest, counting the bytes read."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -447,7 +454,7 @@ class _Rejoined(io.RawIOBase):
 
 
 def _first_line(stream: BinaryIO) -> bytes:
-    """Up to the first line that is not blank, as a reader of CSV sees it."""
+    """Everything up to the first non-blank line, as a CSV reader sees it."""
     head = b""
     while True:
         line = stream.readline(_LONGEST_LINE)
@@ -476,7 +483,7 @@ def opened(source: Source, **options: Any) -> Iterator[Any]:
     except pa.ArrowException:
         raise _damaged(source) from None
     except OSError as error:
-        # The operating system's own errors have a number, the reader's have none.
+        # The operating system's own errors have a number, the reader's do not.
         if error.errno is not None:
             raise
         raise _damaged(source) from None

@@ -1,13 +1,13 @@
-"""A draft of a survey, proposed from a file of answers: a question per column.
+"""A draft of a survey, proposed from a file of answers: one question per column.
 
 Lists      text with few different values; values of fewer people than a threshold become "other"
-Ranges     whole numbers, from low to high, both rounded outwards
-Text       what has too many values to list
-Left out   columns that look like ids, names or dates, decimals, and what is empty or always the same
+Ranges     integers, from low to high, both rounded outwards
+Text       columns with too many values to list
+Left out   columns that look like ids, names or dates, decimals, and columns that are empty or constant
 
 The labels and ranges of a survey are public, and here they come from true data: a rare label could identify a person.
-So labels are sorted, not ranked, extremes and the number of people are rounded, and whoever publishes the survey has to
-read the draft.
+So labels are sorted, not ranked, extremes and the number of people are rounded, and the author has to read the
+draft before publishing the survey.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from deniable.answers import write_answers
 from deniable.columns import coded, is_absent
-from deniable.domains import Strings
+from deniable.domains import Integers, Strings
 from deniable.domains.text import LONGEST_TEXT
 from deniable.errors import NumberError, ReportError
 from deniable.files.answers import column_names, read_answers
@@ -33,12 +34,12 @@ from deniable.files.places import STDIN, Source, plain, shown
 from deniable.labels import whole_number
 
 AT_LEAST = 10
-"""How many people must have given an answer before it is listed."""
+"""Minimum number of people for an answer to be listed."""
 MOST_LISTED = 50
 MOST_NUMBERS = 10_000
 OTHER, MISSING = "other", "no answer"
 
-_LOOKED_AT = 100_000  # different values of a column; more are not told apart
+_LOOKED_AT = 100_000  # different values of a column; more are not distinguished
 _MANY_ROWS, _NEARLY = 20, 0.9
 _MANY_NUMBERS = 200
 _DATE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ]\d{1,2}:\d{2}.*)?\s*")
@@ -51,11 +52,11 @@ _PERSONAL = re.compile(
 
 @dataclass(frozen=True)
 class Proposal:
-    """A draft, and what its author should know of it."""
+    """A draft, and notes for its author."""
 
     draft: dict[str, Any]
     columns: dict[str, str]
-    """Which column each question is about: id -> name."""
+    """The column of each question: id -> name."""
     left_out: dict[str, str]
     """Columns without a question, and why."""
     folded: tuple[str, ...]
@@ -65,7 +66,7 @@ class Proposal:
 
 @dataclass
 class _Column:
-    """What a column holds, as far as it is needed."""
+    """The relevant content of a column."""
 
     counts: Counter[Any] = field(default_factory=Counter)
     missing: int = 0
@@ -84,7 +85,7 @@ class _Column:
 
 
 def propose(answers: str | Path, epsilon: str = "1", at_least: int = AT_LEAST) -> Proposal:
-    """A draft for the columns of a CSV or Parquet file; `at_least` people must have given an answer that is listed."""
+    """A draft for the columns of a CSV or Parquet file; answers of fewer than `at_least` people are not listed."""
     if at_least < 1:
         raise NumberError(f"the smallest number of people is at least 1, not {at_least}")
     source = Source.open(answers)
@@ -133,7 +134,7 @@ def _drafted(
 
 
 def _answers(title: str, column: _Column, at_least: int) -> dict[str, Any] | str:
-    """The part of a question that says what its answers are, or why there is no question."""
+    """The part of a question that defines its answers, or why there is no question."""
     counts = column.counts
     n, different = counts.total(), len(counts)
     if n == 0:
@@ -160,7 +161,7 @@ def _answers(title: str, column: _Column, at_least: int) -> dict[str, Any] | str
         return _listed(counts, at_least)
     if max(len(str(value).encode()) for value in counts) > LONGEST_TEXT:
         return f"it holds texts of more than {LONGEST_TEXT} bytes"
-    return {"answers": "text"}
+    return write_answers(Strings())
 
 
 def _range(numbers: list[int], n: int) -> dict[str, Any] | str:
@@ -170,14 +171,14 @@ def _range(numbers: list[int], n: int) -> dict[str, Any] | str:
     low, high = _outwards(low, high)
     if high - low >= MOST_NUMBERS:
         return f"its whole numbers spread over more than {MOST_NUMBERS:,}: group them into bands"
-    return {"answers": {"low": low, "high": high}}
+    return write_answers(Integers(low, high))
 
 
 def _listed(counts: Counter[Any], at_least: int) -> dict[str, Any] | str:
     common = [value for value, times in counts.items() if times >= at_least]
     if not common:
         return f"no answer was given by at least {at_least} people"
-    # Sorted: an order by frequency would tell which answer is the most common.
+    # Sorted: an order by frequency would reveal the most common answer.
     labels = sorted(common, key=lambda value: (str(value).casefold(), str(value)))
     rare = len(common) < len(counts)
     return {"answers": labels, **({OTHER: OTHER} if rare else {})}
@@ -192,7 +193,7 @@ def _is_date(value: Any) -> bool:
 
 
 def _whole(value: Any) -> int | None:
-    """The whole number that a value is; codes such as 007 are text."""
+    """A value as an integer; codes such as 007 are text."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -205,7 +206,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _outwards(low: int, high: int) -> tuple[int, int]:
-    """Both ends rounded, so that neither is somebody's own number.
+    """Both ends rounded, so that neither is a person's own number.
 
     >>> _outwards(18, 97), _outwards(1, 5), _outwards(0, 1), _outwards(1931, 2008)
     ((10, 100), (1, 5), (0, 1), (1930, 2010))
@@ -232,7 +233,7 @@ def _slug(title: str) -> str:
 
 
 def _id(title: str, taken: Iterable[str]) -> str:
-    """An id for a column: its own name where that is an id."""
+    """An id for a column: its own name if that is a valid id."""
     known = set(taken)
     stem = title.strip() if re.fullmatch(r"[a-z0-9_-]{1,64}", title.strip()) else _slug(title)
     stem = stem or "question"

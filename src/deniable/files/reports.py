@@ -1,11 +1,11 @@
 """Files of reports, written and read in batches, in bounded memory.
 
 Parquet    one column of fixed-size binary per question, compressed, pages with checksums
-Arrow      an IPC stream of the same columns, for pipes, where nobody can seek. It ends with a mark of its own; a stream
-           without it was cut off and is refused, because the reader underneath takes the end of the input for the end
+Arrow      an IPC stream of the same columns, for pipes, which cannot seek. It ends with its own mark; a stream
+           without it was cut off and is refused, because the underlying reader takes the end of the input for the end
            of the stream
-Text       base64url without padding, one column per question, one line per person, all reports of a column of one
-           length, so that whole columns are translated at once:
+Text       base64url without padding, one column per question, one line per person, all reports of a column of the
+           same length, so that whole columns are translated at once:
 
                # deniable reports, survey 5f0c...      (or: protocol 5f0c...)
                smoke,age
@@ -13,15 +13,15 @@ Text       base64url without padding, one column per question, one line per pers
 Whole      a file appears under its name when its last row is written, or not at all
 Identity   the file names its survey or protocol; a reader refuses any other
 
-The layout: one column per question, and metadata that say whose reports they are.
+The layout: one column per question, and metadata that identify the survey or protocol.
 
 Survey     columns named by question id, some or all of them; `deniable.survey` is its fingerprint and
            `deniable.survey.spec` its canonical JSON
 Protocol   one column "report"; `deniable.fingerprint` and `deniable.spec`, as `Reports.save` writes them
-Ids        where they are kept, a first column "id": 16 random bytes per row, by which a row that comes twice is known
-Epoch      `deniable.epoch`, where all rows are of one epoch of a collection: ids are then those of that epoch
+Ids        if they are kept, a first column "id": 16 random bytes per row, which identify a repeated row
+Epoch      `deniable.epoch`, if all rows are of one epoch of a collection: ids are then those of that epoch
 Version    `deniable.version` is the version of this layout; a file without it is of version 1
-Columns    of Arrow become rows of bytes, and the other way round, without copying
+Columns    are converted between Arrow and rows of bytes without copying
 """
 
 from __future__ import annotations
@@ -44,69 +44,75 @@ from deniable.errors import LabelError, MismatchError, ReportError, SpecError
 from deniable.files.places import Source, opened, written
 from deniable.protocols import Protocol, Reports
 from deniable.protocols.reports import Bytes
-from deniable.specs import canonical_bytes
 from deniable.surveys import Survey
 from deniable.surveys.panel import refuse_without_panel
 
-REPORT, ID = "report", "id"
+ID = "id"
 ID_BYTES = 16
 SURVEY, SURVEY_SPEC = b"deniable.survey", b"deniable.survey.spec"
 PROTOCOL, PROTOCOL_SPEC = b"deniable.fingerprint", b"deniable.spec"
+_KEYS = {"survey": (SURVEY, SURVEY_SPEC), "protocol": (PROTOCOL, PROTOCOL_SPEC)}
 VERSION_KEY, VERSION = b"deniable.version", b"1"
 EPOCH = b"deniable.epoch"
 
 
 class UnnamedError(ReportError):
-    """A file that does not say whose reports it holds."""
+    """A file that does not name its survey or protocol."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A survey, or a single protocol, as columns of reports."""
+    """A survey as columns of reports.
 
-    target: Survey | Protocol
+    Args:
+        target: The survey; `Survey.of(protocol)` for a protocol alone.
+
+    Raises:
+        SpecError: It is something else.
+    """
+
+    target: Survey
 
     def __post_init__(self) -> None:
-        if not isinstance(self.target, Survey | Protocol):
+        if not isinstance(self.target, Survey):
             raise SpecError(
-                f"a survey or a protocol is wanted, not an object of type {type(self.target).__name__}: check the order"
+                f"a survey is wanted, not an object of type {type(self.target).__name__}: check the order, and give a "
+                "protocol as Survey.of(protocol)"
             )
 
     @cached_property
     def protocols(self) -> dict[str, Protocol]:
         """The protocol of each column."""
-        if isinstance(self.target, Survey):
-            return {question.id: question.protocol for question in self.target}
-        return {REPORT: self.target}
+        return {question.id: question.protocol for question in self.target}
 
     def refuse_shares(self) -> None:
-        """Raise SpecError where a report keeps no epsilon by itself: it is not written."""
+        """Raise SpecError if a report by itself does not satisfy epsilon: it is not written."""
         for protocol in self.protocols.values():
-            if not protocol.local:
+            if not protocol.traits.local:
                 raise SpecError(
                     f"a report of {protocol.name} tells the answer by itself: it is sent in shares to several "
                     "collectors, and never stands in a file"
                 )
 
     def refuse_without_panel(self) -> None:
-        """Raise SpecError where the reports of a person depend on what is kept of earlier epochs."""
-        terms = self.target.terms if isinstance(self.target, Survey) else None
-        refuse_without_panel(terms, self.protocols.values())
+        """Raise SpecError if the reports of a person depend on a state from earlier epochs."""
+        refuse_without_panel(self.target.terms, self.protocols.values())
 
     @property
     def kind(self) -> str:
-        return "survey" if isinstance(self.target, Survey) else "protocol"
+        """Whose fingerprint the files name: "survey" or "protocol"."""
+        return self.target.kind
 
     @property
     def fingerprint(self) -> str:
         return self.target.fingerprint
 
     def source(self, column: str) -> str | None:
-        """What the tally of a column carries."""
-        return self.target.source(column) if isinstance(self.target, Survey) else None
+        """The identity that the tally of a column carries."""
+        return self.target.source(column)
 
     def some(self, columns: Iterable[str] | None) -> tuple[str, ...]:
-        """The columns asked for, in the order of the questions; all if none are named."""
+        """The requested columns, in the order of the questions; all if none are named."""
         if columns is None:
             return tuple(self.protocols)
         wanted = list(columns)
@@ -116,10 +122,8 @@ class Layout:
         return tuple(name for name in self.protocols if name in wanted)
 
     def metadata(self) -> dict[bytes, bytes]:
-        fingerprint, version = self.fingerprint.encode(), {VERSION_KEY: VERSION}
-        if isinstance(self.target, Survey):
-            return version | {SURVEY: fingerprint, SURVEY_SPEC: self.target.canonical}
-        return version | {PROTOCOL: fingerprint, PROTOCOL_SPEC: canonical_bytes(self.target.spec())}
+        name, spec = _KEYS[self.kind]
+        return {VERSION_KEY: VERSION, name: self.fingerprint.encode(), spec: self.target.canonical}
 
     def schema(self, columns: Iterable[str], ids: bool = False) -> Any:
         """The Arrow schema of a file with these columns: fixed-size binary, none missing."""
@@ -135,12 +139,12 @@ class Layout:
             raise SpecError('this survey has a question "id", so that its reports cannot have ids beside it')
 
     def check(self, metadata: Mapping[bytes, bytes] | None, where: str) -> None:
-        """Refuse a file whose metadata names another survey or protocol, or none."""
+        """Refuse a file whose metadata names another survey or protocol, or no survey or protocol."""
         found = metadata or {}
         version = found.get(VERSION_KEY, VERSION)
         if version != VERSION:
             raise ReportError(f"{where} is of version {version.decode(errors='replace')[:20]!r}: try a newer deniable")
-        for kind, key in (("survey", SURVEY), ("protocol", PROTOCOL)):
+        for kind, (key, _) in _KEYS.items():
             if key in found:
                 self.check_identity(kind, found[key].decode(errors="replace"), where)
                 return
@@ -151,11 +155,11 @@ class Layout:
             raise MismatchError(f"{where} belongs to {kind} {fingerprint}, not to {self.kind} {self.fingerprint}")
 
     def held(self, names: Iterable[str], wanted: tuple[str, ...], where: str) -> tuple[str, ...]:
-        """The wanted columns that a file has; refuses columns that are no question's."""
+        """The wanted columns that a file has; refuses columns that do not belong to a question."""
         found = list(names)
         for name in found:
             if name not in self.protocols and name != ID:
-                raise ReportError(f"{where} has the column {name!r}, which is no question of this {self.kind}")
+                raise ReportError(f"{where} has the column {name!r}, which is not a question of this {self.kind}")
             if found.count(name) > 1:
                 raise ReportError(f"{where} has the column {name!r} twice")
         return tuple(name for name in wanted if name in found)
@@ -171,7 +175,7 @@ def as_arrow(pa: Any, reports: Bytes) -> Any:
 
 
 def as_bytes(column: Any, name: str, row: int, where: str) -> Bytes:
-    """A view of the column's own memory; `row` is how many rows came before, for the message."""
+    """A view of the column's own memory; `row` is the number of rows before it, for the message."""
     if column.null_count:
         place = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) + 1
         raise ReportError(f"row {place} of {where} has no report in column {name!r}")
@@ -183,7 +187,7 @@ def as_bytes(column: Any, name: str, row: int, where: str) -> Bytes:
 
 
 def check_columns(schema: Any, layout: Layout, columns: tuple[str, ...], ids: bool, where: str) -> tuple[str, ...]:
-    """The wanted columns that a schema has; refuses strange names, types and widths, and ids that are missing."""
+    """The wanted columns that a schema has; refuses unknown names, types and widths, and missing ids."""
     pa = require("pyarrow", "files")
     held = layout.held(schema.names, columns, where)
     widths = {name: layout.protocols[name].report_bytes for name in held}
@@ -236,7 +240,7 @@ class TextWriter:
         self._file.flush()
 
     def abandon(self) -> None:
-        """Nothing is left to let go of."""
+        """Nothing to release."""
 
 
 def to_base64(reports: Bytes) -> Bytes:
@@ -253,7 +257,7 @@ def to_base64(reports: Bytes) -> Bytes:
 
 
 def letters_of(width: int) -> int:
-    """How many letters a report of that many bytes has."""
+    """Number of letters of a report of that many bytes."""
     return -(-width * 4 // 3)
 
 
@@ -298,7 +302,7 @@ def _after_head(source: Source) -> BinaryIO:
 
 
 def _from_base64(column: Any, width: int, row: int, name: str, source: Source) -> Bytes:
-    """The bytes of each report; refuses letters that no report would be written with."""
+    """The bytes of each report; refuses letters that no report would contain."""
     pc = require("pyarrow.compute", "files")
     n, length = len(column), letters_of(width)
     right = pc.equal(pc.binary_length(column), length).to_numpy(zero_copy_only=False).astype(bool)
@@ -328,7 +332,7 @@ def _from_base64(column: Any, width: int, row: int, name: str, source: Source) -
 
 
 class ArrowWriter:
-    """Writes batches of reports as they come."""
+    """Writes batches of reports as they arrive."""
 
     def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False) -> None:
         self._pa = require("pyarrow", "files")
@@ -345,7 +349,7 @@ class ArrowWriter:
         self._file.flush()
 
     def abandon(self) -> None:
-        # Without its mark the stream is known to be cut off.
+        # A stream without its mark is recognized as cut off.
         with suppress(Exception):
             self._file.flush()
 
@@ -365,7 +369,7 @@ def read_stream(source: Source, layout: Layout, columns: tuple[str, ...], ids: b
                 row += batch.num_rows
             rest = stream.read(1)
     except (pa.ArrowException, OSError, MemoryError, OverflowError) as wrong:
-        # A damaged length asks for any amount of memory; an error of the operating system has a number.
+        # A damaged length requests any amount of memory; an error of the operating system has a number.
         if isinstance(wrong, OSError) and wrong.errno is not None:
             raise
         raise ReportError(f"{source.name} is damaged: below row {row} it is no stream of reports") from None
@@ -378,19 +382,19 @@ def read_stream(source: Source, layout: Layout, columns: tuple[str, ...], ids: b
 
 
 class ReportWriter(typing.Protocol):
-    """What takes batches of reports."""
+    """Takes batches of reports."""
 
     def write(self, batch: Mapping[str, Bytes]) -> None: ...
 
     def close(self) -> None:
-        """Write what waits, and the end."""
+        """Write pending data, and the end."""
 
     def abandon(self) -> None:
-        """Let go of the file without an end."""
+        """Release the file without an end."""
 
 
 class ParquetWriter:
-    """Gathers batches into row groups of about 16 MiB, and cuts larger ones."""
+    """Collects batches into row groups of about 16 MiB, and splits larger ones."""
 
     def __init__(
         self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False, epoch: int | None = None
@@ -403,7 +407,7 @@ class ParquetWriter:
         self._waiting: list[Any] = []
         self._bytes = 0
         self._sink = _Sink(file)
-        # Noise has no repetitions, so a dictionary is of no use; entropy coding is.
+        # Noise has no repetitions, so a dictionary is useless; entropy coding is not.
         self._writer = require("pyarrow.parquet", "files").ParquetWriter(
             self._sink, self._schema, compression="zstd", use_dictionary=False, write_page_checksum=True
         )
@@ -426,7 +430,7 @@ class ParquetWriter:
         self._writer.close()
 
     def abandon(self) -> None:
-        # Arrow's writer insists on an end when it is collected, and complains if it cannot write one.
+        # Arrow's writer writes an end when it is garbage-collected, and raises an error if it cannot.
         self._sink.deaf = True
         with suppress(Exception):
             self._writer.close()
@@ -434,7 +438,7 @@ class ParquetWriter:
 
 
 class _Sink(io.RawIOBase):
-    """Passes bytes on, until it is told to drop them."""
+    """Passes bytes on, until it is set to drop them."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
@@ -453,23 +457,34 @@ _SUFFIXES = {".csv": "text", ".txt": "text", ".arrow": "arrow", ".arrows": "arro
 
 
 def format_of(path: str | Path) -> str:
-    """The format that a name promises."""
+    """The format for a file name."""
     return _SUFFIXES.get(Path(str(path)).suffix.lower(), "parquet")
 
 
 @contextmanager
 def report_writer(
     path: str | Path | BinaryIO,
-    target: Survey | Protocol,
+    target: Survey,
     columns: Iterable[str] | None = None,
     format: str = "parquet",
     ids: bool = False,
     epoch: int | None = None,
 ) -> Iterator[ReportWriter]:
-    """Something to write batches of reports with; the file appears when the block ends without an error.
+    """A writer for batches of reports; the file appears when the block ends without an error.
 
-    `format` is "parquet", "arrow" (a stream) or "text". With `ids` each batch has a column "id" of 16 bytes as well.
-    A Parquet file may name the `epoch` of a collection that all rows are of.
+    Args:
+        path: The file: a path or an open binary file.
+        target: The survey of the reports; `Survey.of(protocol)` for a protocol alone.
+        columns: Ids of the questions to write; all if None.
+        format: "parquet", "arrow" (a stream) or "text".
+        ids: Whether each batch has a column "id" of 16 bytes as well.
+        epoch: Epoch of all rows, for a Parquet file of a collection.
+
+    Yields:
+        The writer.
+
+    Raises:
+        SpecError: The format is unknown.
     """
     layout = Layout(target)
     if format not in FORMATS:
@@ -488,13 +503,25 @@ def report_writer(
 
 def write_reports(
     path: str | Path | BinaryIO,
-    target: Survey | Protocol,
+    target: Survey,
     batches: Iterable[Mapping[str, Reports | Bytes]],
     columns: Iterable[str] | None = None,
     format: str = "parquet",
     ids: bool = False,
 ) -> int:
-    """Write batches of reports by question id ("report" for a single protocol); returns the number of rows."""
+    """Write batches of reports by question id to a file.
+
+    Args:
+        path: The file: a path or an open binary file.
+        target: The survey of the reports; `Survey.of(protocol)` for a protocol alone.
+        batches: Reports by question id; "report" for a single protocol.
+        columns: Ids of the questions to write; all if None.
+        format: "parquet", "arrow" (a stream) or "text".
+        ids: Whether each batch has a column "id" of 16 bytes as well.
+
+    Returns:
+        The number of rows.
+    """
     layout, rows = Layout(target), 0
     chosen = layout.some(columns)
     with report_writer(path, target, chosen, format, ids) as writer:
@@ -519,15 +546,25 @@ def _ids(batch: Mapping[str, Any]) -> Bytes:
 
 def read_batches(
     source: Source | str | Path,
-    target: Survey | Protocol,
+    target: Survey,
     columns: Iterable[str] | None = None,
     ids: bool = False,
     part: tuple[int, int] = (0, 1),
 ) -> Iterator[dict[str, Bytes]]:
     """Batches of reports by question id, from a file that `write_reports` or `Reports.save` wrote.
 
-    With `ids` the column "id" comes along. `part` (i, k) is the i-th of k parts of a Parquet file, cut between row
-    groups; anything else has one part, the first.
+    Args:
+        source: The file.
+        target: The survey of the reports; `Survey.of(protocol)` for a protocol alone.
+        columns: Ids of the questions to read; all if None.
+        ids: Whether the column "id" is included.
+        part: (i, k) is the i-th of k parts of a Parquet file, cut between row groups; other formats have one part.
+
+    Yields:
+        Reports by question id.
+
+    Raises:
+        ReportError: The file is empty, damaged, or has other reports.
     """
     layout = Layout(target)
     chosen = layout.some(columns)
@@ -556,7 +593,7 @@ def _from_parquet(
         if not held or not groups:
             return
         wanted = ((ID,) if ids else ()) + held
-        # Small enough for the cache, but the counters of a column are gone through once a batch as well.
+        # Small enough for the cache, but large enough, because each batch also passes once over a column's counters.
         counters = 8 * max(layout.protocols[name].tally_size for name in held)
         most = rows_at_once(layout, held, max(BATCH_BYTES, min(MOST_BATCH_BYTES, counters)))
         for batch in file.iter_batches(most, row_groups=list(groups), columns=list(wanted), use_threads=False):
@@ -569,11 +606,11 @@ def _epoch(metadata: Mapping[bytes, bytes], where: str) -> int | None:
     if EPOCH not in metadata:
         return None
     if not metadata[EPOCH].isdigit() or len(metadata[EPOCH]) > 10:
-        raise ReportError(f"{where} names an epoch that is none: it is damaged")
+        raise ReportError(f"{where} has an invalid epoch: the file is damaged")
     return int(metadata[EPOCH])
 
 
 def rows_at_once(layout: Layout, columns: Iterable[str], most_bytes: int) -> int:
-    """How many rows of reports fit in that much memory."""
+    """Number of rows of reports that fit in that much memory."""
     width = sum(layout.protocols[name].report_bytes for name in columns)
     return min(MOST_ROWS, max(1, most_bytes // width))

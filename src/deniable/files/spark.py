@@ -1,14 +1,14 @@
-"""The Spark engine: the same integers from a cluster.
+"""The Spark engine: the same integers, counted on a cluster.
 
 Files      a list of units goes to the executors; each reads its files with pyarrow and returns tallies, which are
            merged in a tree. Rows never pass through the JVM. All executors must reach the files by the same names
-Once       duplicates are found as the local engine does it, with the partitions of Spark's shuffle instead of files
-Frames     reports in a DataFrame that is not files pass as Arrow batches, and each partition returns one tally
-Sessions   local[*], spark://, yarn, k8s by RDDs; sc:// (Spark Connect) has none and gets the same through mapInArrow
+Once       duplicates are found as by the local engine, with the partitions of Spark's shuffle instead of files
+Frames     reports in a DataFrame that does not come from files pass as Arrow batches; each partition returns one tally
+Sessions   local[*], spark://, yarn, k8s by RDDs; sc:// (Spark Connect) has no RDDs and uses mapInArrow instead
 Executors  need Python with numpy, pyarrow and deniable, whose wheel can be shipped: `connect(wheel=...)`
-Failures   tasks are pure: Spark repeats what a dead executor had, and a result is taken once
-Folders    files that many executors write appear when all are written, or none does: until the end a name begins with a
-           dot and the run's own mark, which readers pass over. A folder that holds files is refused: two runs in one
+Failures   tasks are pure: Spark repeats the tasks of a dead executor, and a result is used once
+Folders    files that many executors write appear when all are written, or not at all: until the end a name begins with
+           a dot and the run's own mark, which readers skip. A folder that holds files is refused: two runs in one
            folder would be counted as one
 """
 
@@ -38,9 +38,8 @@ from deniable.files.answers import as_answers, check_types
 from deniable.files.dedupe import Duplicates, MixtureError, Spread, records_of, settled, unit_rows
 from deniable.files.local import Outcome, outcome, whole_tally
 from deniable.files.places import Place, Refused, below, expand, filesystem, is_url, plain, said_of, shown
-from deniable.files.reports import ID, ID_BYTES, REPORT, Layout, as_arrow, as_bytes, report_writer
+from deniable.files.reports import ID, ID_BYTES, Layout, as_arrow, as_bytes, report_writer
 from deniable.files.units import Counted, Counters, Gathered, Tallies, Unit, add_up, count_unit, cut
-from deniable.protocols import Protocol, Tally
 from deniable.protocols.reports import Bytes
 from deniable.randomness import SYSTEM
 from deniable.surveys import Survey, SurveyTally
@@ -64,6 +63,7 @@ _TREE_FROM = 64
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 
 _WHERE = "a partition"
+_ROW = "result"
 
 
 # -- sessions -------------------------------------------------------------------------------------------
@@ -77,7 +77,19 @@ class ClusterError(DeniableError, RuntimeError):
 def connect(
     master: str | None = None, wheel: str | Path | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Any]:
-    """A Spark session, ended with the block; `wheel` is shipped to the executors."""
+    """A Spark session, ended with the block
+
+    Args:
+        master: Address of the cluster: Spark's master, or sc://host for Spark Connect; this machine if None.
+        wheel: Path of a wheel of deniable that is sent to the executors.
+        settings: Further settings of Spark.
+
+    Yields:
+        The session.
+
+    Raises:
+        ClusterError: The cluster cannot be reached.
+    """
     with hushed():
         sql = require("pyspark.sql", "spark")
         remote = master is not None and master.startswith("sc://")
@@ -111,10 +123,18 @@ def _why(master: str | None, wrong: Exception) -> str:
 
 
 def ship(session: Any, wheel: str | Path) -> None:
-    """Send the wheel of deniable to every executor, where it goes on Python's path."""
+    """Send the wheel of deniable to every executor and put it on Python's path.
+
+    Args:
+        session: A Spark session.
+        wheel: Path of the wheel.
+
+    Raises:
+        ReportError: There is no such file.
+    """
     if not os.path.isfile(wheel):
         raise ReportError(f"there is no wheel {str(wheel)!r}: make one with python -m build, or pip wheel")
-    # A wheel is a zip archive, but Spark puts it on Python's path only if it is called one. Executors fetch it from
+    # A wheel is a zip archive, but Spark puts it on Python's path only if it has that suffix. Executors fetch it from
     # here when they first need it, so it stays until the end.
     folder = tempfile.mkdtemp(prefix="deniable-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -126,18 +146,28 @@ def ship(session: Any, wheel: str | Path) -> None:
 
 
 def run_on(session: Any, function: Callable[[Any], Any], tasks: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """merge of function(task) over all tasks, one Spark task each, merged in a tree."""
+    """merge of function(task) over all tasks, one Spark task each, merged in a tree.
+
+    Args:
+        session: A Spark session.
+        function: Maps a task to a result.
+        tasks: The tasks, one per Spark task.
+        merge: Adds two results.
+
+    Returns:
+        The merged result.
+    """
     with hushed():
         try:
             if not _is_remote(session):
                 spread = session.sparkContext.parallelize(tasks, len(tasks)).map(function)
                 return spread.treeReduce(merge, depth=2 if len(tasks) >= _TREE_FROM else 1)
-            # One row per partition, whose number says which task it is.
+            # One row per partition; its number identifies the task.
             numbers = session.range(0, len(tasks), 1, len(tasks))
-            found = numbers.mapInArrow(partial(_one_task, function, list(tasks)), f"{REPORT} binary")
+            found = numbers.mapInArrow(partial(_one_task, function, list(tasks)), f"{_ROW} binary")
             if len(tasks) >= _TREE_FROM:
                 few = math.isqrt(len(tasks))
-                found = found.repartition(few).mapInArrow(partial(_merged_rows, merge), f"{REPORT} binary")
+                found = found.repartition(few).mapInArrow(partial(_merged_rows, merge), f"{_ROW} binary")
             return reduce(merge, [pickle.loads(bytes(row[0])) for row in found.collect()])
         except DeniableError:
             raise
@@ -149,18 +179,25 @@ def _one_task(function: Callable[[Any], Any], tasks: list[Any], batches: Iterato
     pa = require("pyarrow", "files")
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield pa.record_batch({REPORT: pa.array([pickle.dumps(function(tasks[number]))], pa.binary())})
+            yield pa.record_batch({_ROW: pa.array([pickle.dumps(function(tasks[number]))], pa.binary())})
 
 
 def _merged_rows(merge: Callable[[Any, Any], Any], batches: Iterator[Any]) -> Iterator[Any]:
     pa = require("pyarrow", "files")
     parts = [pickle.loads(part) for batch in batches for part in batch.column(0).to_pylist()]
     if parts:
-        yield pa.record_batch({REPORT: pa.array([pickle.dumps(reduce(merge, parts))], pa.binary())})
+        yield pa.record_batch({_ROW: pa.array([pickle.dumps(reduce(merge, parts))], pa.binary())})
 
 
 def width(session: Any) -> int:
-    """How many tasks run at once; a Connect client cannot know."""
+    """Number of tasks that run at once; a Connect client cannot know.
+
+    Args:
+        session: A Spark session.
+
+    Returns:
+        The number of tasks.
+    """
     return PARTITIONS_OF_CONNECT if _is_remote(session) else int(session.sparkContext.defaultParallelism)
 
 
@@ -169,7 +206,7 @@ def _is_remote(session: Any) -> bool:
 
 
 def _last_words(wrong: Exception) -> str:
-    """The line of a Java stack trace that says what happened."""
+    """The line of a Java stack trace that describes the error."""
     lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
     telling = [line for line in lines if "Error" in line or "Exception" in line]
     missing = [line for line in lines if "No module named" in line]
@@ -187,10 +224,10 @@ def hushed() -> Iterator[None]:
 
 
 def collected(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]]) -> list[Any]:
-    """What `function` makes of each partition, one object per result."""
+    """The results of `function` for each partition, one object per result."""
     with hushed():
         try:
-            rows = frame.mapInArrow(partial(_as_rows, function), f"{REPORT} binary").collect()
+            rows = frame.mapInArrow(partial(_as_rows, function), f"{_ROW} binary").collect()
         except Exception as wrong:
             raise ClusterError(_last_words(wrong)) from None
     return [pickle.loads(bytes(row[0])) for row in rows]
@@ -199,17 +236,17 @@ def collected(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]]) ->
 def _as_rows(function: Callable[[Iterator[Any]], Iterator[Any]], batches: Iterator[Any]) -> Iterator[Any]:
     pa = require("pyarrow", "files")
     for found in function(batches):
-        yield pa.record_batch({REPORT: pa.array([pickle.dumps(found)], pa.binary())})
+        yield pa.record_batch({_ROW: pa.array([pickle.dumps(found)], pa.binary())})
 
 
-# -- a folder that many write together ------------------------------------------------------------------
+# -- a folder that many executors write together --------------------------------------------------------
 
 
 @contextmanager
 def new_files(folder: str) -> Iterator[tuple[str, str, Callable[[list[str]], None]]]:
-    """The folder by its full name, what hidden names begin with, and a function that shows files by their last names.
+    """The folder by its full name, the prefix of hidden names, and a function that renames files to their final names.
 
-    An error in the block removes what was written.
+    An error in the block removes the written files.
     """
     place = plain(folder)
     place = place if is_url(place) else os.path.abspath(place)
@@ -256,7 +293,7 @@ def _last(entry: Any) -> str:
 
 
 def check_names(held: Iterable[str], wanted: Iterable[str]) -> None:
-    """Refuse a frame without a wanted column, before Spark does so at length. Like Spark, whatever the case."""
+    """Refuse a frame without a wanted column, before Spark does so at length. Like Spark, ignores case."""
     names = list(held)
     known = {name.lower() for name in names}
     for name in wanted:
@@ -265,7 +302,7 @@ def check_names(held: Iterable[str], wanted: Iterable[str]) -> None:
 
 
 def counted_batches(layout: Layout, columns: Columns, batches: Iterator[Any]) -> Iterator[Gathered]:
-    """The tallies of a partition, as if it were a file: whole, or refused."""
+    """The tallies of a partition, treated like a file: counted as a whole, or refused."""
     done, counters = Gathered(files=1), Counters(layout, _WHERE)
     try:
         for batch in batches:
@@ -282,7 +319,7 @@ def counted_batches(layout: Layout, columns: Columns, batches: Iterator[Any]) ->
 
 
 def fixed_rows(column: Any, width: int, name: str, row: int) -> Bytes:
-    """Rows of bytes from binary values, which must all have one length; a view where it can be."""
+    """Rows of bytes from binary values, which must all have the same length; a view if possible."""
     pa, pc = require("pyarrow", "files"), require("pyarrow.compute", "files")
     if pa.types.is_fixed_size_binary(column.type) and column.type.byte_width == width:
         return as_bytes(column, name, row, _WHERE)
@@ -301,7 +338,7 @@ def fixed_rows(column: Any, width: int, name: str, row: int) -> Bytes:
 
 
 def privatized_batches(layout: Layout, columns: Columns, keep: list[str], batches: Iterator[Any]) -> Iterator[Any]:
-    """Reports for the answers of each batch, beside the columns that are kept."""
+    """Reports for the answers of each batch, next to the kept columns."""
     pa = require("pyarrow", "files")
     for batch in batches:
         arrays = {name: batch.column(name) for name in keep}
@@ -313,7 +350,7 @@ def privatized_batches(layout: Layout, columns: Columns, keep: list[str], batche
 def written_batches(
     layout: Layout, columns: Columns, folder: str, run: str, ids: bool, batches: Iterator[Any]
 ) -> Iterator[tuple[str, int] | DeniableError]:
-    """Reports for the answers of a partition, in a file of its own, hidden by `run`; gives its name and rows."""
+    """Reports for the answers of a partition, in a separate file, hidden by `run`; returns its name and rows."""
     name = f"part-{require('pyspark', 'spark').TaskContext.get().partitionId():05d}.parquet"
     rows = 0
     try:
@@ -345,7 +382,7 @@ def _randomized(layout: Layout, columns: Columns, batch: Any) -> dict[str, Bytes
                 column = as_answers(domains[id], column, True)
             reports[id] = layout.protocols[id].privatize(column, SYSTEM).array
         except DomainError as wrong:
-            # Which row it is would be of no use in a partition, and the answer itself is nobody's business.
+            # The row number would be useless in a partition, and the answer itself is private.
             raise DomainError(f"column {columns.get(id, id)!r}: {wrong}") from None
     return reports
 
@@ -355,16 +392,27 @@ def _randomized(layout: Layout, columns: Columns, batch: Any) -> dict[str, Bytes
 
 def count_files_on(
     session: Any,
-    target: Survey | Protocol,
+    target: Survey,
     inputs: Iterable[str | Path],
     strict: bool = False,
     partitions: int | None = None,
     dedupe: bool = False,
 ) -> Outcome:
-    """What `count_files` gives, counted by the executors of a session.
+    """The result of `count_files`, counted by the executors of a session.
 
-    `dedupe` counts one report per id and question. Files are then read twice: once to learn which of them are refused,
-    and once to bring the rows of each id together.
+    With `dedupe` files are read twice: once to find out which of them are refused, and once to bring the rows of each
+    id together.
+
+    Args:
+        session: A Spark session.
+        target: The survey of the reports; `Survey.of(protocol)` for a protocol alone.
+        inputs: Paths, directories, patterns or URLs that every executor can read.
+        strict: Whether refused files raise an error that names all of them, instead of being left out.
+        partitions: Number of tasks; chosen by the size of the cluster if None.
+        dedupe: Whether only one report per id and question is counted; files are then read twice.
+
+    Returns:
+        The tally, with numbers of rows and files.
     """
     layout, found = Layout(target), expand(inputs)
     if dedupe:
@@ -392,8 +440,17 @@ def _hands(units: Sequence[Unit], wide: int) -> int:
     return max(1, min(len(units), 4 * wide))
 
 
-def tally_files_on(session: Any, target: Survey | Protocol, inputs: Iterable[str | Path]) -> SurveyTally | Tally:
-    """What `tally_files` gives, counted by the executors of a session."""
+def tally_files_on(session: Any, target: Survey, inputs: Iterable[str | Path]) -> SurveyTally:
+    """The result of `tally_files`, counted by the executors of a session.
+
+    Args:
+        session: A Spark session.
+        target: The survey of the reports; `Survey.of(protocol)` for a protocol alone.
+        inputs: Paths, directories, patterns or URLs that every executor can read.
+
+    Returns:
+        The tally of all files.
+    """
     return count_files_on(session, target, inputs, strict=True).tally
 
 
@@ -405,7 +462,7 @@ def _gather(layout: Layout, units: list[Unit]) -> Gathered:
 
 
 def _look(layout: Layout, units: list[Unit]) -> Gathered:
-    """How many rows there are, and which files are refused; tallies come later."""
+    """The number of rows, and the refused files; tallies come later."""
     done = Gathered()
     for unit in units:
         try:
@@ -417,11 +474,11 @@ def _look(layout: Layout, units: list[Unit]) -> Gathered:
 
 
 def _count_once_on(session: Any, layout: Layout, units: list[Unit], wide: int) -> tuple[Tallies, Duplicates]:
-    """The tallies of files that are known to be good, with one report per id and question."""
+    """The tallies of files without errors, with one report per id and question."""
     spread = Spread.over(list({unit.place.name: unit.place for unit in units}.values()), least=wide)
     tasks = _dealt(units, _hands(units, wide))
     with hushed():
-        # One row per partition, whose number says which task it is; rows of reports travel many at a time.
+        # One row per partition; its number identifies the task; rows of reports are sent many at a time.
         numbers = session.range(0, len(tasks), 1, len(tasks))
         pieces = numbers.mapInArrow(
             partial(_spread_tasks, layout, spread, tasks), "partition int, shape string, records binary"
@@ -468,24 +525,30 @@ def _refuse_once(entry: Place | Refused) -> Place | Refused:
 
 
 def _absolute(place: Place) -> Place:
-    """Executors have another working directory."""
+    """An absolute place, because executors have another working directory."""
     local = "://" not in place.name
     return Place(os.path.abspath(place.name) if local else place.name, place.size, place.modified)
 
 
 def _dealt(units: Sequence[Unit], hands: int) -> list[list[Unit]]:
-    """Like cards, from the largest down, so that every task has about the same amount of work."""
+    """Units dealt out like cards, from the largest down, so that every task has about the same amount of work."""
     return [list(units[hand::hands]) for hand in range(hands)]
 
 
 # -- frames ---------------------------------------------------------------------------------------------
 
 
-def tally_frame(frame: Any, target: Survey | Protocol, columns: Columns | None = None) -> SurveyTally | Tally:
+def tally_frame(frame: Any, target: Survey, columns: Columns | None = None) -> SurveyTally:
     """The tally of reports in the binary columns of a DataFrame.
 
-    `columns` says which column holds the reports of which question, {"smoke": "smoke_report"}; without it each is
-    called like its question ("report" for a single protocol).
+    Args:
+        frame: A DataFrame with binary columns of reports.
+        target: The survey of the reports; `Survey.of(protocol)` for a protocol alone.
+        columns: Column of each question's reports: {"smoke": "smoke_report"}; if None, columns have the ids of the
+            questions ("report" for a single protocol).
+
+    Returns:
+        The tally.
     """
     layout = Layout(target)
     chosen = _chosen(layout, columns, frame)
@@ -499,14 +562,23 @@ def tally_frame(frame: Any, target: Survey | Protocol, columns: Columns | None =
 
 def privatize_frame(
     frame: Any,
-    target: Survey | Protocol,
+    target: Survey,
     columns: Columns | None = None,
     keep: Iterable[str] = (),
 ) -> Any:
-    """A DataFrame of reports, one binary column per question, for each row of answers; `keep` passes columns on.
+    """A DataFrame of reports, one binary column per question, for each row of answers.
 
-    Every evaluation draws anew: write the result once and read it from there, because two evaluations of one answer
-    give away twice its epsilon. `write_frame` does that in one step.
+    Every evaluation draws new noise: write the result once and read it from there, because two evaluations of one
+    answer cost twice its epsilon. `write_frame` does that in one step.
+
+    Args:
+        frame: A DataFrame of answers.
+        target: The survey; `Survey.of(protocol)` for a protocol alone.
+        columns: Column of each question; if None, columns have the ids of the questions.
+        keep: Names of columns that are passed on unchanged.
+
+    Returns:
+        A DataFrame of reports, one binary column per question.
     """
     layout, kept = Layout(target), list(keep)
     _refuse(layout)
@@ -525,16 +597,26 @@ def privatize_frame(
 
 def write_frame(
     frame: Any,
-    target: Survey | Protocol,
+    target: Survey,
     folder: str,
     columns: Columns | None = None,
     ids: bool = False,
 ) -> int:
-    """Randomize every row of a DataFrame of answers into files of reports, one per partition; gives the number of rows.
+    """Randomize every row of a DataFrame of answers into report files, one per partition.
 
-    `folder` is a path or URL that every executor can write, new or empty. All files appear when the last is written, or
-    none: until then their names begin with a dot. What a repeated task writes takes the place of what its first
-    attempt wrote, so that no answer leaves two reports.
+    All files appear when the last is written, or
+    none: until then their names begin with a dot. A repeated task overwrites the output of its first
+    attempt, so that no answer leaves two reports.
+
+    Args:
+        frame: A DataFrame of answers.
+        target: The survey; `Survey.of(protocol)` for a protocol alone.
+        folder: Path or URL that every executor can write, new or empty.
+        columns: Column of each question; if None, columns have the ids of the questions.
+        ids: Whether each row gets 16 random bytes, which identify a row that is delivered twice.
+
+    Returns:
+        The number of rows.
     """
     layout = Layout(target)
     _refuse(layout)
@@ -550,7 +632,7 @@ def write_frame(
 
 
 def _refuse(layout: Layout) -> None:
-    """Refuse reports that must not stand in a frame, and people whose state executors would have to share."""
+    """Refuse reports that must not be in a frame, and people whose state executors would have to share."""
     layout.refuse_shares()
     try:
         layout.refuse_without_panel()

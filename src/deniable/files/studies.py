@@ -1,15 +1,15 @@
-"""Studies: how far estimates are from the truth, over protocols x epsilon x people x answers x distributions.
+"""Studies: the error of estimates, over protocols x epsilon x people x answers x distributions.
 
 Cell       one combination; `runs` collections from the same people, by the exact law of the tally where it is known
-Figures    of a share, or of a mean in its unit. variance: mean squared error, over figures and runs, beside the
-           formula's for these very people (or for what the protocol's `formula_for` says); mae and max_error: the
-           mean over figures and the largest, averaged over runs; coverage: of the 95% intervals for those who
-           answered, because the same people are asked in every run
+Figures    of a share, or of a mean in its unit. variance: mean squared error, over figures and runs, next to the
+           formula's for these very people (or for the people that the protocol's `formula_for` describes); mae and
+           max_error: the mean over figures and the largest, averaged over runs; coverage: of the 95% intervals for
+           those who answered, because the same people are asked in every run
 Seed       of a cell: SHA-256 of the study's seed and the cell, so that results depend neither on the order of the cells
            nor on the engine; a repeated study gives the same numbers (seconds excepted)
-Resume     the results file is its own manifest: cells that it has are not repeated
+Resume     the results file is its own manifest: cells in it are not repeated
 Picture    the standard error against the number that was varied most; points measured, lines by the formula,
-           one colour per protocol; columns of panels for what else was varied first, rows for the second, line styles
+           one colour per protocol; columns of panels for the next varied parameter, rows for the second, line styles
            and marks for a third; axes logarithmic, shared by all panels and labelled with plain numbers
 """
 
@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable._extras import require
 from deniable._files import atomic_write, parse_json
-from deniable.domains import Domain, Interval, ListedDomain, as_domain, as_listed, read_record
+from deniable.answers import from_options, read_answers
+from deniable.domains import Domain, Interval, ListedDomain, as_listed
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
 from deniable.files.units import run_all, worker_count
 from deniable.planning import COLORS, GRID, INK, STYLES
@@ -48,17 +49,17 @@ _NOTE, _VERSION = b"deniable.study", b"1"
 
 _AXES = {"epsilon": "epsilon", "people": "people", "answers": "possible answers"}
 _MARKS = "osD^vP*X"
-# The least ratio of the ends of the upright axis, so that small differences look small.
+# The minimum ratio of the ends of the vertical axis, so that small differences look small.
 _SPREAD = 2.0
-# Labels on the level axis are this share of its length apart.
+# Labels on the horizontal axis are this fraction of its length apart.
 _APART, _APART_IN_PANELS = 0.06, 0.16
 
 
-# -- what made-up people hold ---------------------------------------------------------------------------
+# -- the answers of simulated people --------------------------------------------------------------------
 
 
 def shares(distribution: str, answers: int) -> Shares:
-    """A distribution by name, over so many answers, the most common first.
+    """A distribution by name, over `answers` answers, the most common first.
 
     uniform     all the same
     zipf:s      the k-th has a weight of k^-s (s = 1.1)
@@ -102,7 +103,7 @@ def _within(text: str, low: float, high: float) -> float:
 
 
 def people_of(distribution: str, answers: int, people: int) -> NDArray[np.int64]:
-    """How many hold each answer: shares times people, rounded so that the sum is right."""
+    """Number of people with each answer: shares times people, rounded so that the sum is right."""
     wanted = shares(distribution, answers) * people
     counts = np.floor(wanted).astype(np.int64)
     missing = people - int(counts.sum())
@@ -111,14 +112,14 @@ def people_of(distribution: str, answers: int, people: int) -> NDArray[np.int64]
 
 
 USUAL = "usual"
-"""Of a record: zipf for listed answers, bell for numbers."""
+"""Default for a record: zipf for listed answers, bell for numbers."""
 
 _BELL = 0.15
 """The standard deviation of a bell, as a part of the interval's width."""
 
 
 def numbers_of(distribution: str, interval: Interval, people: int) -> Shares:
-    """The numbers of so many people, by name; places are parts of the interval, 0 its low end and 1 its high end.
+    """The numbers of `people` people, by name; places are fractions of the interval, 0 its low end and 1 its high end.
 
     uniform      spread evenly
     bell:c       a normal distribution around the place c (0.5), 0.15 wide, clipped
@@ -181,11 +182,11 @@ class Cell:
     @property
     def domain(self) -> Domain:
         if self.record:
-            return read_record(parse_json(self.record, "the record"))
+            return read_answers(from_options(record=parse_json(self.record, "the record")))
         if self.interval:
             ends, _, unit = self.interval.partition(" ")
-            return Interval.between(ends, unit)
-        return as_domain(self.answers)
+            return read_answers(from_options(number=ends, unit=unit))
+        return read_answers(from_options(categories=self.answers))
 
     def build(self) -> Protocol:
         known = registered()
@@ -194,7 +195,7 @@ class Cell:
         return known[self.protocol](self.domain, self.epsilon)
 
     def crowd(self) -> tuple[Any, Any]:
-        """Answers, and how many people hold each of them; None for one each."""
+        """Answers, and the number of people with each of them; None for one each."""
         domain = self.domain
         if self.record:
             random = np.random.default_rng(self.own_seed)
@@ -222,7 +223,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A cell and what was found."""
+    """A cell and its results."""
 
     protocol: str
     epsilon: float
@@ -245,7 +246,7 @@ class Row:
 
     @property
     def unit(self) -> str:
-        """Of the mean; a share has none."""
+        """The unit of the mean; a share has none."""
         return self.interval.partition(" ")[2]
 
     @property
@@ -268,9 +269,9 @@ def grid(
     intervals: Sequence[str] = (),
     records: Sequence[str] = (),
 ) -> list[Cell]:
-    """All combinations, each checked before anything runs: of so many listed answers, of intervals, or of records.
+    """All combinations, each checked before anything runs: numbers of listed answers, intervals, or records.
 
-    An interval is text such as "0..24 hours", a record its parts in JSON. Without a distribution people hold answers by
+    An interval is text such as "0..24 hours", a record its parts in JSON. By default people hold answers by
     "zipf" and numbers by "bell", which for records is called "usual".
     """
     if [bool(answers), bool(intervals), bool(records)].count(True) != 1:
@@ -308,7 +309,7 @@ def run_cell(shared: Any, cell: Cell) -> Row:
     answers, people = cell.crowd()
     study = protocol.simulate(answers if people is None else None, cell.runs, cell.own_seed, counts=people)
     squared = absolute = largest = covered = 0.0
-    scales = protocol.figure_scales
+    scales = protocol.worth().scales
     for run in range(cell.runs):
         found = protocol.estimate(study.tally(run)).table(LEVEL, population=False)
         error = (found.value - study.truth) / scales
@@ -321,7 +322,7 @@ def run_cell(shared: Any, cell: Cell) -> Row:
         **(asdict(cell) | levels),
         exact=study.exact,
         variance=squared / cell.runs,
-        variance_theory=float(np.mean(protocol.figure_variances(answers, people) / scales**2)),
+        variance_theory=float(np.mean(protocol.worth().variances(answers, people) / scales**2)),
         mae=absolute / cell.runs,
         max_error=largest / cell.runs,
         coverage=covered / cell.runs,
@@ -346,7 +347,7 @@ def by_processes(workers: int | None = None) -> Engine:
 
 
 def by_spark(session: Any) -> Engine:
-    """Cells on the executors of a Spark session, some rounds of them, so that an interruption loses one round."""
+    """Cells on the executors of a Spark session, in several rounds, so that an interruption loses one round."""
     from deniable.files.spark import run_on, width
 
     def engine(cells: list[Cell]) -> Iterator[Row]:
@@ -373,7 +374,7 @@ def run_study(
 ) -> list[Row]:
     """The rows of all cells, in their order.
 
-    With a path they are saved there as they come, and rows that are there already are not computed again.
+    With a path they are saved there as they come, and existing rows are not computed again.
     """
     wanted = list(cells)
     known = {} if path is None else {row.cell: row for row in load_study(path, missing_is_empty=True)}
@@ -382,13 +383,13 @@ def run_study(
 
     def save() -> None:
         if path is not None:
-            # In the order of the cells, whoever was first; rows of other studies in the file come before.
+            # In the order of the cells, not of completion; rows of other studies in the file come first.
             ours = [known[cell] for cell in wanted if cell in known]
             save_study(path, [row for cell, row in known.items() if cell not in asked] + ours)
 
     asked = set(wanted)
     if not known:
-        save()  # a place that cannot be written is better known before the work than after
+        save()  # find out before the work if the place cannot be written
     try:
         for done, row in enumerate((engine or by_processes(1))(todo), start=1):
             known[row.cell] = row
@@ -504,13 +505,18 @@ def _scales(panels: Any, rows: Sequence[Row], axis: str) -> None:
     panels[0, 0].set_ylim(*ends)
 
 
+def formula_for(name: str) -> str:
+    """What the formula of a kind refers to, if not to the very people of a study."""
+    return next(iter(registered()[name].examples())).worth().formula_for
+
+
 def _legend(figure: Any, rows: Sequence[Row], third: str | None) -> None:
-    """Beside the panels, where it hides nothing."""
+    """Next to the panels, where it hides nothing."""
     lines = require("matplotlib.lines", "plot")
     entries = []
     for number, name in enumerate(_values(rows, "protocol")):
         mark = _MARKS[number % len(_MARKS)] if third is None else ""
-        alone = registered()[name].formula_for
+        alone = formula_for(name)
         label = f"{name} (line: {alone})" if alone else name
         entries.append(lines.Line2D([], [], color=COLORS[number % len(COLORS)], marker=mark, markersize=5, label=label))
     for kind, value in enumerate(_values(rows, third) if third is not None else []):
@@ -528,7 +534,7 @@ def _legend(figure: Any, rows: Sequence[Row], third: str | None) -> None:
 
 
 def _values(rows: Sequence[Row], name: str | None) -> list[Any]:
-    """The different ones, in their order; a single None for nothing."""
+    """The distinct values, in order; a single None for nothing."""
     return list(dict.fromkeys(_value(row, name) for row in rows))
 
 
@@ -544,7 +550,7 @@ def _of(row: Row) -> str:
 
 
 def _labels(values: Sequence[float], share: float) -> list[str]:
-    """The numbers themselves; where they are crowded, only some of them, and always the first and the last."""
+    """The numbers themselves; if they are crowded, only some of them, and always the first and the last."""
     places = [math.log(value) for value in values]
     apart = share * (places[-1] - places[0])
     shown = [0]
@@ -556,7 +562,7 @@ def _labels(values: Sequence[float], share: float) -> list[str]:
 
 
 def _ends(errors: Sequence[float]) -> tuple[float, float]:
-    """Where the upright axis begins and ends. Errors of zero, of a protocol that never lies, have no place on it."""
+    """The ends of the vertical axis. Errors of zero, from a protocol that never lies, are not on it."""
     positive = [error for error in errors if error > 0] or [1.0]
     low, high = min(positive), max(positive)
     wider = max((high / low) ** 0.05, math.sqrt(_SPREAD * low / high))

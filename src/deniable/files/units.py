@@ -1,16 +1,16 @@
-"""Units of work: a file, or some row groups of one, and what was counted in it.
+"""Units of work: a file, or some row groups of a file, and the result of counting it.
 
-A unit is counted whole or refused. What many units found is gathered in any order and grouping, on one machine or by a
-tree of them, and a file counts only when all its parts have been counted: one refused part refuses the file.
+A unit is counted as a whole or refused. The results of many units are merged in any order and grouping, on one machine
+or by a tree of them. A file counts only if all its parts have been counted: one refused part refuses the file.
 
 Worker processes that survive the death of one of them.
 
-Kernels that work in the cache do not get faster in threads, but do in processes. A task is a pure function of its
-arguments, so what was lost with a killed worker is simply done again; a task that kills its workers again and again is
-given up with a sentence that says so.
+Kernels that work in the cache do not get faster with threads, but do with processes. A task is a pure function of its
+arguments, so the work lost with a killed worker is repeated; a task that repeatedly kills its workers is
+given up with an error message.
 
-Start      fork where it is safe (Linux, no thread but those of a progress bar, which a worker never touches), which
-           takes milliseconds; else a fresh interpreter, and always where the caller knows of hidden threads
+Start      fork if it is safe (Linux, no thread but those of a progress bar, which a worker never touches), which
+           takes milliseconds; else a fresh interpreter, and always if the caller knows of hidden threads
 End        a worker ends with its parent, even by kill -9; an interruption ends workers at once
 """
 
@@ -38,7 +38,7 @@ from deniable.files.reports import Layout, UnnamedError, read_batches
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counter
-from deniable.surveys import Survey, SurveyTally
+from deniable.surveys import SurveyTally
 from deniable.surveys.tally import read_tally
 
 _TALLY = b"deniable.tally"
@@ -61,17 +61,17 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a unit held."""
+    """The content of a unit."""
 
     unit: Unit
     rows: int
-    """How many reports; for a tally, those that it is the sum of."""
+    """Number of reports; for a tally, those that it is the sum of."""
     tallies: Tallies
     is_tally: bool = False
 
 
 def cut(places: Iterable[Place], workers: int, smallest: int = 1 << 22, largest: int = 1 << 26) -> list[Unit]:
-    """Units of about equal size, several for each worker; largest files first, so that none is left for the end."""
+    """Units of about equal size, several per worker; largest files first, so that none is left for the end."""
     found = list(places)
     total = sum(place.size or 0 for place in found)
     wanted = min(largest, max(smallest, total // (8 * workers)))
@@ -88,7 +88,7 @@ def forks(places: Iterable[Place]) -> bool:
 
 
 def count_unit(layout: Layout, unit: Unit, rows: Progress | None = None) -> Counted | Refused:
-    """The tallies of a unit; whatever is wrong with the file becomes the reason of a refusal."""
+    """The tallies of a unit; any error in the file becomes the reason of a refusal."""
     name = unit.place.name
     try:
         with said_of(name), closing(Source.open(name)) as source:
@@ -103,7 +103,7 @@ def _counted(layout: Layout, unit: Unit, source: Source, rows: Progress | None) 
     try:
         return _reports(layout, unit, source, rows)
     except UnnamedError:
-        # The footer is read a second time only for a file that is no file of reports.
+        # The footer is read a second time only if the file is not a file of reports.
         known = _parquet_tally(source, layout) if source.is_parquet else None
         if known is None:
             raise
@@ -130,14 +130,14 @@ def _reports(layout: Layout, unit: Unit, source: Source, rows: Progress | None) 
 
 
 class Counters:
-    """Counts batches of reports by column; a malformed report is named by its row."""
+    """Counts batches of reports by column; an error about a malformed report gives its row."""
 
     def __init__(self, layout: Layout, where: str) -> None:
         self._layout, self._where = layout, where
         self._columns: dict[str, Counter] = {}
 
     def add(self, name: str, reports: Bytes, row: int) -> None:
-        """Count a batch of a column; `row` is how many rows came before."""
+        """Count a batch of a column; `row` is the number of rows before it."""
         protocol = self._layout.protocols[name]
         if name not in self._columns:
             self._columns[name] = protocol.counter(self._layout.source(name))
@@ -151,7 +151,7 @@ class Counters:
 
 
 def malformed(protocol: Protocol, reports: Bytes, row: int, name: str, where: str) -> ReportError:
-    """Which row holds no report."""
+    """An error with the row of the malformed report."""
     place = row + int(np.argmin(protocol.valid(reports))) + 1
     return ReportError(
         f"row {place} of {where}, column {name!r}: these bytes are no report of {protocol.name} "
@@ -164,7 +164,7 @@ def malformed(protocol: Protocol, reports: Bytes, row: int, name: str, where: st
 
 @dataclass
 class Gathered:
-    """The sum of whole files, parts that wait for the others, and what was refused; a commutative monoid."""
+    """The sum of complete files, parts of incomplete ones, and refusals; a commutative monoid."""
 
     tallies: Tallies = field(default_factory=dict)
     rows: int = 0
@@ -173,10 +173,10 @@ class Gathered:
     """By file: parts seen, their rows, and their sum."""
     refused: dict[str, Refused] = field(default_factory=dict)
     sums: dict[str, int] = field(default_factory=dict)
-    """Which files are tallies, and how many reports each is the sum of."""
+    """The files that are tallies, and the number of reports that each is the sum of."""
 
     def add(self, found: Counted | Refused) -> tuple[int, Tallies] | None:
-        """Takes what a unit gave; returns rows and tallies of its file when that is complete."""
+        """Add the result of a unit; returns rows and tallies of its file once that is complete."""
         if isinstance(found, Refused):
             self.refused.setdefault(found.place, found)
             self.waiting.pop(found.place, None)
@@ -201,7 +201,7 @@ class Gathered:
         return rows, tallies
 
     def merge(self, other: Gathered, parts: dict[str, int]) -> Gathered:
-        """The two together, in this one; `parts` is the number of parts of each file."""
+        """Merge the other into this one; `parts` is the number of parts of each file."""
         self.sums |= {name: rows for name, rows in other.sums.items() if name not in self.refused}
         for refusal in other.refused.values():
             self.add(refusal)
@@ -214,7 +214,7 @@ class Gathered:
 
 
 def add_up(total: Tallies, more: Tallies, name: str) -> Tallies:
-    """Question by question, exactly."""
+    """The sum of two sets of tallies, question by question, exactly."""
     try:
         return total | {id: total[id] + tally if id in total else tally for id, tally in more.items()}
     except OverflowError:
@@ -223,7 +223,7 @@ def add_up(total: Tallies, more: Tallies, name: str) -> Tallies:
         ) from None
 
 
-# -- tallies made before -------------------------------------------------------------------------------
+# -- existing tallies ----------------------------------------------------------------------------------
 
 
 def _json_tallies(source: Source, layout: Layout) -> Tallies:
@@ -248,14 +248,14 @@ def _from_json(content: Any, layout: Layout) -> Tallies:
     if kind != "survey-tally":
         raise SpecError(f"this is a {kind}, not reports or a tally" if isinstance(kind, str) else "this is no tally")
     found = SurveyTally.from_spec(content)
-    if not isinstance(layout.target, Survey):
+    if layout.kind == "protocol":
         raise MismatchError(f"this is a tally of survey {found.survey}, not of protocol {layout.fingerprint}")
     found.check(layout.target)
     return dict(found.tallies)
 
 
 def _placed(tally: Tally, layout: Layout) -> Tallies:
-    """A single tally, with the column that it belongs to."""
+    """A single tally, with its column."""
     for name, protocol in layout.protocols.items():
         if tally.source == layout.source(name) and tally.fingerprint == protocol.fingerprint:
             if tally.counts.size != protocol.tally_size:
@@ -275,11 +275,11 @@ MOST_DEATHS = 3
 
 
 class WorkerError(DeniableError, RuntimeError):
-    """Workers that die on the same work, however often it is started anew."""
+    """Workers that die on the same work, however often it is restarted."""
 
 
 def worker_count(wanted: int | None) -> int:
-    """As many as asked for; all cores that this process may use if nobody asked."""
+    """The requested number; by default all cores that this process may use."""
     if wanted is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
@@ -295,9 +295,9 @@ def run_all(
     again: Callable[[], None] | None = None,
     fork: bool = True,
 ) -> Generator[tuple[Task, Found]]:
-    """function(shared, task) for every task, in the order in which they are done.
+    """function(shared, task) for every task, in the order of completion.
 
-    `again` is called before work is repeated; with it everything is repeated, without it only what is not done yet.
+    `again` is called before work is repeated; with it everything is repeated, without it only unfinished tasks.
     """
     waiting = list(tasks)
     everything = list(waiting)
@@ -326,7 +326,7 @@ def _run(
     context = multiprocessing.get_context(_start_method(fork))
     others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(min(workers, len(tasks)) or 1, context, _begin, (function, shared))
-    # A few tasks ahead keep every worker busy, and no more results than that wait for their turn.
+    # A few tasks ahead keep every worker busy, and no more results than that have to wait.
     ahead = 2 * workers + 2
     order = iter(enumerate(tasks))
     pending: dict[Future[Found], int] = {}
@@ -334,7 +334,7 @@ def _run(
     def fill() -> None:
         for index, task in order:
             with warnings.catch_warnings():
-                # Newer Pythons warn of any fork beside another thread; pools of native libraries handle it.
+                # Newer Pythons warn of any fork next to another thread; pools of native libraries handle it.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 pending[pool.submit(_do, task)] = index
             if len(pending) >= ahead:
@@ -349,7 +349,7 @@ def _run(
                 yield index, future.result()
             fill()
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        # Nobody waits for what they are doing.
+        # Nobody needs the results of their current work.
         for worker in multiprocessing.active_children():
             if worker not in others:
                 worker.terminate()
@@ -370,7 +370,7 @@ _work: tuple[Callable[[Any, Any], Any], Any] | None = None
 
 def _begin(function: Callable[[Any, Any], Any], shared: Any) -> None:
     global _work
-    # The parent hears of an interruption and ends its workers; a handler that was forked along would not let it.
+    # The parent receives the interruption and ends its workers; a forked handler would prevent that.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()

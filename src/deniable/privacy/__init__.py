@@ -1,4 +1,4 @@
-"""What all that is known about one person adds up to, and whether a client keeps the epsilon that it claims."""
+"""The total privacy loss of one person, attacks on it, and audits of the epsilon that a client claims."""
 
 from deniable.privacy.attacks import Attack, Repeated, attack, averaging, surest
 from deniable.privacy.audit import Audit, audit

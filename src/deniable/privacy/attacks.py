@@ -1,13 +1,13 @@
-"""What somebody who sees reports can guess about one person, beside the bound that epsilon gives.
+"""What an attacker who sees reports can guess about one person, compared with the bound from epsilon.
 
 Guess      the Bayes-optimal one: the likeliest answer given report and prior. It is right with probability
-           sum_y max_x prior(x) P(y | x): exactly, over all bytes of a report, where they can be listed, else by the
+           sum_y max_x prior(x) P(y | x): exactly, over all bytes of a report, if they can be listed, else by the
            protocol's own formula
 Bound      a report of ratio r makes an answer of prior p at most r p / (r p + 1 - p) sure, so no guess is right more
            often than that for the likeliest answer; stated for guarantees between any two answers, without delta
 Repeated   several fresh reports of one answer, of one person or of a household: the best guess between the two answers
-           that are told apart best is right with probability m + (1 - m) delta(ln(m / (1 - m))), for the larger
-           prior m, by composition of the exact laws; "at most" where a law is too large to list or pairs differ
+           that are easiest to distinguish is right with probability m + (1 - m) delta(ln(m / (1 - m))), for the larger
+           prior m, by composition of the exact laws; "at most" if a law is too large to list or pairs differ
 Simulated  the same guess with real reports, as a check
 """
 
@@ -30,8 +30,7 @@ from deniable.domains import ListedDomain
 from deniable.errors import ChannelError, NumberError
 from deniable.privacy.composition import GROUP, LONGITUDINAL, CannotCompose, compose
 from deniable.protocols import Protocol
-from deniable.protocols.base import ANY
-from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.law import ANY
 from deniable.randomness import Bits, Simulation
 
 _MOST_CELLS, _MOST_COMPOSED = 1 << 16, 1 << 12
@@ -42,6 +41,13 @@ ENUMERATED, FORMULA, UNKNOWN = "enumerated", "formula", "unknown"
 
 def surest(ratio: Any, prior: Any = Fraction(1, 2)) -> float:
     """How sure at most anybody becomes of an answer that had this prior, by a likelihood ratio.
+
+    Args:
+        ratio: The likelihood ratio.
+        prior: Probability of the answer beforehand.
+
+    Returns:
+        The largest posterior probability.
 
     >>> surest(3), surest(3, "1/10")
     (0.75, 0.25)
@@ -54,6 +60,13 @@ def surest(ratio: Any, prior: Any = Fraction(1, 2)) -> float:
 class Attack:
     """The best guess of one person's answer from one report.
 
+    Args:
+        protocol: The protocol.
+        prior: The attacker's probability of each answer beforehand; empty if the answers are not listed.
+        success: How often the guess is right; None if not known, and `simulate` may find it.
+        bound: Upper bound on how often any guess is right, by the exact ratio of a report; None if it bounds nothing.
+        method: "enumerated" over all reports, by the protocol's own "formula", or "unknown".
+
     >>> from deniable.protocols import GRR
     >>> found = attack(GRR(["red", "green", "blue"], epsilon=1))
     >>> round(found.success, 4), round(found.bound, 4), round(found.blind, 4), found.method
@@ -62,13 +75,9 @@ class Attack:
 
     protocol: Protocol
     prior: tuple[float, ...]
-    """What the attacker holds of each answer beforehand; empty where answers are not listed."""
     success: float | None
-    """How often the guess is right; None where that is not known: `simulate` may tell."""
     bound: float | None
-    """How often any guess is right at most, by the exact ratio of a report; None where that bounds nothing."""
     method: str
-    """"enumerated" over all reports, by the protocol's own "formula", or "unknown"."""
 
     @property
     def blind(self) -> float | None:
@@ -142,10 +151,11 @@ class Reader:
         return self.protocol.privatize([self.labels[place] for place in answers], bits=bits).array
 
     def likelihoods(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Of each answer given each report, up to a factor per report."""
-        if isinstance(self.protocol, PureProtocol):
+        """The likelihood of each answer given each report, up to a factor per report."""
+        support = self.protocol.law().support
+        if support is not None:
             # A report is `ratio` times as likely for every answer that it supports as for every other one.
-            return np.where(self.protocol.support(rows), float(self.protocol.ratio), 1.0)
+            return np.where(support.of(rows), float(self.protocol.ratio), 1.0)
         forms, place = np.unique(rows, axis=0, return_inverse=True)
         columns = [self.channel.output_index(form.tobytes().hex()) for form in forms]
         return np.asarray(self.channel.rows.T[columns][place.reshape(-1)])
@@ -154,8 +164,16 @@ class Reader:
 def attack(protocol: Protocol, prior: Any = None, most_cells: int = _MOST_CELLS) -> Attack:
     """The Bayes-optimal guess of an answer from one report, for any protocol and prior.
 
-    `prior` is a vector in the order of the answers or a mapping by answer; every answer is equally likely without it.
-    The law is listed where answers times reports are at most `most_cells`.
+    Args:
+        protocol: The protocol.
+        prior: Probability of each answer, as a vector or by answer; uniform if None.
+        most_cells: The law is enumerated if answers times reports are at most this many.
+
+    Returns:
+        How often the best guess is right, with its bound.
+
+    Raises:
+        ChannelError: A prior is given, but the answers are not listed.
 
     >>> from deniable.protocols import GRR
     >>> attack(GRR(["yes", "no"], epsilon=1), {"yes": 0.1, "no": 0.9}).words
@@ -165,15 +183,17 @@ def attack(protocol: Protocol, prior: Any = None, most_cells: int = _MOST_CELLS)
     if not isinstance(domain, ListedDomain):
         if prior is not None:
             raise ChannelError(f"the answers of {domain} are not listed, so they have no prior here")
-        return Attack(protocol, (), protocol.attack, None, UNKNOWN if protocol.attack is None else FORMULA)
+        return Attack(
+            protocol, (), protocol.worth().guess, None, UNKNOWN if protocol.worth().guess is None else FORMULA
+        )
     uniform = np.full(domain.size, 1 / domain.size)
     weights = uniform if prior is None else read_prior(prior, list(domain.labels))
     listed = _listed(protocol, most_cells)
     success, method = None, UNKNOWN
     if listed is not None:
         success, method = posterior_vulnerability(listed, weights), ENUMERATED
-    elif protocol.attack is not None and np.array_equal(weights, uniform):
-        success, method = protocol.attack, FORMULA
+    elif protocol.worth().guess is not None and np.array_equal(weights, uniform):
+        success, method = protocol.worth().guess, FORMULA
     return Attack(protocol, tuple(weights.tolist()), success, _bound(protocol, float(weights.max())), method)
 
 
@@ -191,30 +211,45 @@ def _listed(protocol: Protocol, cells: int = _MOST_CELLS) -> Channel | None:
 
 def _bound(protocol: Protocol, likeliest: float) -> float | None:
     promised = protocol.guarantee
-    if promised.relation != ANY or promised.delta or protocol.clear:
+    if promised.relation != ANY or promised.delta or protocol.law().clear:
         return None
     return surest(protocol.ratio, likeliest) if likeliest < 1 else 1.0
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """The best guess between two answers from several fresh reports of the same one."""
+    """The best guess between two answers from several fresh reports of the same one.
+
+    Args:
+        reports: Number of reports.
+        prior: Probability of one of the two answers beforehand.
+        success: How often the guess is right, for the two answers that are easiest to distinguish.
+        surest: The largest posterior probability of the answer that had this prior.
+        is_exact: Whether `success` is that of the law itself, to rounding; else it is that at most.
+    """
 
     reports: int
     prior: float
     success: float
-    """How often the guess is right, for the two answers that are told apart best."""
     surest: float
-    """How sure at most anybody becomes of the answer that had this prior."""
     is_exact: bool
-    """Whether `success` is that of the law itself, to rounding; else it is that at most."""
 
 
 def averaging(protocol: Protocol, reports: int, prior: Any = Fraction(1, 2), how: str = LONGITUDINAL) -> Repeated:
-    """What so many fresh reports of one answer tell who averages them: one person's over time, or a household's.
+    """What averaging `reports` fresh reports of one answer reveals: one person's over time, or a household's.
 
-    The prior is that of one of two answers. `how` is "longitudinal", the reports of one device (one that keeps a state
-    keeps one), or "group", one report each of as many devices.
+    Args:
+        protocol: The protocol.
+        reports: Number of fresh reports.
+        prior: Probability of one of the two answers beforehand.
+        how: "longitudinal" (one device; a device that keeps a state keeps one) or "group" (one report each of several
+            devices).
+
+    Returns:
+        How often the best guess is right.
+
+    Raises:
+        NumberError: There are no reports, or `how` is unknown.
 
     >>> from deniable.protocols import GRR
     >>> [round(averaging(GRR(["yes", "no"], epsilon=1), n).success, 4) for n in (1, 3, 12)]
@@ -225,12 +260,12 @@ def averaging(protocol: Protocol, reports: int, prior: Any = Fraction(1, 2), how
         raise NumberError("somebody who averages has one report at least")
     if how not in (LONGITUDINAL, GROUP):
         raise NumberError(f'reports are those of one device, "{LONGITUDINAL}", or of a "{GROUP}" of them, not {how!r}')
-    if not protocol.local:
-        # In a sum a household's answers add up before the noise comes: its reports are not told apart by their laws.
+    if not protocol.traits.local:
+        # In a sum a household's answers add up before the noise is added: the laws of single reports do not apply.
         raise CannotCompose(f"a report of {protocol.name} keeps no epsilon by itself, so several of them say nothing")
-    kept = how == LONGITUDINAL and not protocol.fresh
+    kept = how == LONGITUDINAL and not protocol.traits.fresh
     listed = _listed(protocol, _MOST_COMPOSED)
-    if protocol.fresh:  # any law of this epsilon, where the own one is too large to list
+    if protocol.traits.fresh:  # any law of this epsilon, where the own one is too large to list
         whole = compose(protocol.guarantee if listed is None else protocol, times=reports)
     else:
         whole = compose(protocol, times=reports, how=how, values=1 if kept else None)
@@ -238,13 +273,13 @@ def averaging(protocol: Protocol, reports: int, prior: Any = Fraction(1, 2), how
     told = whole.delta(math.log(larger / (1 - larger)))
     success = float(larger) + float(1 - larger) * told
     composed = all(loss.is_exact for parts in whole.options for loss, _ in parts)
-    known = protocol.fresh and composed and listed is not None and _alike(listed)
+    known = protocol.traits.fresh and composed and listed is not None and _alike(listed)
     most = 1.0 if whole.unbounded else surest(whole.ratio, before)
     return Repeated(reports, float(before), min(success, 1.0), most, known)
 
 
 def _alike(channel: Channel) -> bool:
-    """Whether every two answers are told apart in the same way, so that a composition's curve is that of a pair."""
+    """Whether all pairs of answers have the same laws, so that a composition's curve is that of any pair."""
     rows = channel.numerators.tolist()
     return len({tuple(sorted(zip(one, other, strict=True))) for one, other in permutations(rows, 2)}) == 1
 

@@ -1,13 +1,14 @@
-"""Does a client keep the epsilon that it claims? Exactly where the code can be followed, else from what it sends.
+"""Audits of the epsilon that a client claims: exact if its code can be followed, else from what it sends.
 
-Enumeration  where report forms x inputs are at most 2^16: the law of the bytes, from the real code along every branch
+Enumeration  if report forms x inputs are at most 2^16: the law of the bytes, from the real code along every branch
 Structure    beyond that: the real code runs on symbols, and the parts of a report that turn out to be independent are
-             enumerated each by itself (`structure`). The class's own statements about its law are not used
+             enumerated each by itself (`structure`). Statements about a law are not used, except `Law.structure`, and
+             that only where it is the code of the device, or is checked against it (`hidden`)
 Groups       a report that says which of several questions it is about: each question's own protocol by itself
 Streams      what a device sends over all epochs: every step from each state that it may keep, enumerated one by one
-Sets         an answer that is a set, too many to list: the real code runs on a set of which only the size is known
-Samples      for what cannot be followed, and for any client in any language: the most telling event, chosen on one part
-             of the samples and bounded on the other (`sampled`)
+Sets         answers that are sets, too many to list: the real code runs on a set with only its size known
+Samples      for code that cannot be followed, and for any client in any language: the most telling event, chosen on one
+             part of the samples and bounded on the other (`sampled`)
 Verdict      "violated": the exact epsilon, or the lower bound, is above the claim. "cleared": the exact epsilon is not;
              or from samples, the bound is not, and the event explains most of the claim, so that a violation would
              show: the smallest one that would is stated. "undecided": neither, with the samples that would decide
@@ -19,42 +20,30 @@ import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, islice
 from os import PathLike
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.adjacency import related_factor
-from deniable.domains import Interval, ListedDomain, Strings
+from deniable.domains import Interval, ListedDomain
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.exact import epsilon_text, exp_at_least
+from deniable.privacy.hidden import chosen_by, mapped_by, of_hidden, of_members
 from deniable.privacy.paths import disagreement, replayed
 from deniable.privacy.sampled import Batches, Client, Command, Found, Function, check_sizes, search
-from deniable.privacy.structure import (
-    Ratio,
-    largest_ratio,
-    largest_ratio_of_hidden,
-    largest_ratio_of_sets,
-    largest_ratio_of_streams,
-)
+from deniable.privacy.structure import Ratio, Worst, largest_ratio, largest_ratio_of_streams
 from deniable.protocols import Protocol
-from deniable.protocols.base import ANY, STREAM
-from deniable.protocols.frequency.rappor import RAPPOR
-from deniable.protocols.frequency.sketch import SketchProtocol
-from deniable.protocols.groups import Groups
-from deniable.protocols.memoized import Memoized
-from deniable.protocols.sets import KeyValue
-from deniable.protocols.sets.collision import CollisionSets
-from deniable.protocols.sets.subset import SubsetSets
+from deniable.protocols.law import ANY, STREAM
+from deniable.protocols.structures import Choice, Mapped, Stages, Stream
 from deniable.randomness import Simulation, exhaust
-from deniable.randomness.symbolic import Hidden, Run, Sealed, Span, TooManyRuns, Unknown, follow
+from deniable.randomness.symbolic import Run, Span, TooManyRuns, follow
 
 CLEARED, VIOLATED, UNDECIDED = "cleared", "violated", "undecided"
 EXIT_CODES = {CLEARED: 0, VIOLATED: 1, UNDECIDED: 3}
@@ -63,8 +52,6 @@ MOST_CELLS = 1 << 16
 MOST_RUNS = 1 << 14
 _QUICK_RUNS = 1 << 16
 _SOME_INPUTS = 64
-_MANY = 1 << 10
-"""Answers that are followed one by one; of more, it is tried first whether the code looks at them at all."""
 _EXPLAINED, _ENOUGH, _SEEN = 0.8, 0.5, 0.5
 _AGREE = 16
 _LONGEST = 200
@@ -77,48 +64,51 @@ Progress = Callable[[str, float | None], None]
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found out."""
+    """What an audit found out.
+
+    Args:
+        subject: What was audited.
+        epsilon: The claim.
+        verdict: "cleared", "violated" or "undecided".
+        method: "enumeration", "structure", "samples", or for a survey "questions".
+        lower: The epsilon of the client is at least this: exactly, or with the confidence `level`.
+        exact: The exact epsilon, where it is known; infinite where a report rules an input out.
+        smallest_visible: The smallest epsilon that would have been found out; None if the audit has no power. From
+            samples: by the event that was judged, in nine of ten audits. A client may reveal more by another event.
+        rarest_visible: For a client that was cleared from samples: if one input sends reports that another input never
+            sends, nine of ten audits would have found this from this share of the input's reports on.
+        pair: The two inputs that are easiest to distinguish.
+        event: The event that distinguishes them.
+        level: Confidence level, if samples were drawn.
+        samples: Samples of each of the two inputs.
+        tried: The number of answers whose reports were tested, if not all of them were.
+        answers: How many answers there are then; None if they cannot be listed.
+        more: For an undecided audit: the number of samples per input that would decide it; None if no number would.
+        notes: What was tested, and what was not.
+        parts: The questions of a survey.
+    """
 
     subject: str
     epsilon: float
-    """The claim."""
     verdict: str
-    """"cleared", "violated" or "undecided"."""
     method: str
-    """"enumeration", "structure", "samples", or for a survey "questions"."""
     lower: float
-    """The epsilon of the client is at least this: exactly, or with the confidence `level`."""
     exact: float | None = None
-    """The exact epsilon, where it is known; infinite where a report rules an input out."""
     smallest_visible: float | None = None
-    """The smallest epsilon that would have been found out; None where the audit has no power.
-
-    From samples: by the event that was judged, in nine of ten audits. A client may tell more by another event.
-    """
     rarest_visible: float | None = None
-    """Of a client that was cleared from samples: reports that one input sends and another one never does would have
-    been found out, in nine of ten audits, from this share of the input's reports on."""
     pair: tuple[str, str] | None = None
-    """The two inputs that are told apart best."""
     event: str = ""
-    """By what they are told apart."""
     level: float | None = None
     samples: int | None = None
-    """Samples of each of the two inputs."""
     tried: int | None = None
-    """Of how many answers reports were looked at, where that is not all of them."""
     answers: int | None = None
-    """How many answers there are then; None where they cannot be listed."""
     more: int | None = None
-    """Of an undecided audit: with how many samples of each input it would be decided; None if no number would do."""
     notes: tuple[str, ...] = ()
-    """What was looked at, and what was not."""
     parts: tuple[Audit, ...] = field(default=(), repr=False)
-    """The questions of a survey."""
 
     @property
     def exit_code(self) -> int:
-        """Of the command: 0 cleared, 1 violated, 3 undecided."""
+        """The exit code of the command: 0 cleared, 1 violated, 3 undecided."""
         return EXIT_CODES[self.verdict]
 
     @property
@@ -201,13 +191,24 @@ def audit(
 ) -> Audit:
     """Check a claimed epsilon: of a protocol, a channel, a survey, a Python function or a program.
 
-    `epsilon` is the claim; a protocol, a survey and a spec bring their own. `inputs` are what a client may be given:
-    answers, records, batches, or with `stream=True` the answers of one device over the epochs; then the target is a
-    function that makes a device, called once per epoch. A program is a command line, or its words; it reads one value
-    per line and writes one report in hexadecimal digits per line. `protocol` is the spec that a client says it follows:
-    it makes the audit sharper. `samples` are those of each input, of which the two that are told apart best are judged.
-    With `processes` two processes are started beforehand, to see whether they draw the same noise. `progress` is called
-    with what is done and the share that is finished.
+    A program reads one value per line and writes one report in hexadecimal digits per line. The two inputs that are
+    easiest to distinguish are judged.
+
+    Args:
+        target: A protocol, a channel, a survey, a spec, a Python function, or the command line of a program.
+        epsilon: The claim; protocols, surveys and specs bring their own.
+        samples: Number of reports per input, if reports are sampled.
+        inputs: What a client may be given: answers, records, batches, or with `stream` the answers of one device over
+            the epochs.
+        protocol: The protocol that a client claims to follow; makes the audit sharper.
+        stream: Whether the target makes a device that is called once per epoch.
+        level: Confidence level.
+        seed: Makes an audit by samples repeatable; fresh randomness if None.
+        processes: Whether two processes are started first, to test whether they draw the same noise.
+        progress: Called with what is being done and the share that is finished.
+
+    Returns:
+        The verdict, with the lower bound or the exact epsilon.
 
     >>> import deniable as dn
     >>> audit(dn.OUE(100, epsilon=1)).words
@@ -216,6 +217,8 @@ def audit(
     'violated'
     """
     check_sizes(samples, level)
+    if hasattr(target, "questions") and target.kind == "protocol":
+        target = target.questions[0].protocol
     if isinstance(target, Protocol):
         return _of_protocol(target, epsilon, samples, level, seed)
     if isinstance(target, Channel):
@@ -245,7 +248,7 @@ def audit(
 
 
 def _heard(progress: Progress, samples: int, inputs: Sequence[Any], stream: bool) -> Callable[[int], None]:
-    """Counts the lines that a program answers, of about so many: one half of each input's, and the other of two."""
+    """Counts the lines that a program answers, out of the expected total: half of each input's, then that of two."""
     per_sample = 1 + max(map(len, inputs)) if stream else 1
     total, done = per_sample * samples * (len(inputs) + 2) / 2, 0
 
@@ -311,7 +314,10 @@ def _judged(
         more = common.needed(goal * epsilon) if powerful or common.counts[1] == 0 else None
         if powerful and common.lower >= _ENOUGH * epsilon:  # honest, as it seems, but no liar would show
             more = common.to_see(epsilon)
-    said = [f"{count:,} inputs were tried with {samples:,} samples each of the two that are told apart best", *notes]
+    said = [
+        f"{count:,} inputs were tried with {samples:,} samples each of the two that are easiest to distinguish",
+        *notes,
+    ]
     if verdict == VIOLATED and not found.same:
         said.append(
             f"chance alone finds at most {100 * (1 - level):.3g} of 100 honest clients guilty: another audit, or a "
@@ -377,7 +383,7 @@ def _of_some(found: Audit, protocol: Protocol, tried: int) -> Audit:
     domain = protocol.domain
     size = domain.size if isinstance(domain, ListedDomain) else None
     if size is None and _can_list(protocol):
-        size = protocol._input_count()
+        size = protocol.law().input_count
     return found if size is not None and tried >= size else replace(found, tried=tried, answers=size)
 
 
@@ -391,7 +397,7 @@ def _every_answer(protocol: Protocol) -> Iterator[Any]:
         low, high = domain.ends
         yield from (low + (high - low) * part / 17 for part in range(1, 17))
     try:
-        yield from (domain.answer(label) for label, _ in protocol._inputs())
+        yield from (domain.answer(label) for label, _ in protocol.law().inputs())
     except ChannelError:
         yield from _made_up(domain)
 
@@ -406,6 +412,13 @@ def _made_up(domain: Any) -> Iterator[Any]:
             except DomainError:
                 continue
             yield made
+    items = getattr(domain, "items", None)
+    if isinstance(items, ListedDomain):  # sets
+        for size in (1, 2, 3):
+            for chosen in islice(combinations(items.labels[:_SOME_INPUTS], size), _SOME_INPUTS):
+                with suppress(DomainError):
+                    domain.encode_one(list(chosen))
+                    yield list(chosen)
 
 
 def _of_protocol(
@@ -414,7 +427,7 @@ def _of_protocol(
     claim = protocol.epsilon if epsilon is None else _claim(epsilon)
     subject = f"{protocol.name} for {protocol.domain.short}"
     promise = protocol.guarantee
-    if promise.relation != ANY or promise.delta or protocol.clear:
+    if promise.relation != ANY or promise.delta or protocol.law().clear:
         return _of_relation(protocol, claim, subject, samples, level, seed)
     listed = list(islice(_every_answer(protocol), MOST_RUNS + 1))
     whole = isinstance(protocol.domain, ListedDomain) or _can_list(protocol)
@@ -423,28 +436,36 @@ def _of_protocol(
     odd = disagreement(protocol, answers)
     if odd:
         return Audit(subject, float(claim), VIOLATED, "samples", math.inf, event=odd)
-    few = complete and protocol.report_forms * len(answers) <= MOST_CELLS
-    if not few and _is_grouped(protocol, answers):
-        return _of_groups(protocol, claim, subject, answers, samples, level, seed)
+    few = complete and protocol.law().forms * len(answers) <= MOST_CELLS
+    sets = of_members(protocol)
+    choice = chosen_by(protocol, answers)
+    mapped = mapped_by(protocol, answers) if sets is None else None
+    if choice is not None and not few:
+        return _of_choice(protocol, choice, claim, subject, answers, samples, level, seed)
+    if mapped is not None and not few:
+        return _of_mapped(protocol, mapped, claim, subject, answers, samples, level, seed)
     notes = ["the report of one answer was followed through the code, byte by byte"]
     if not complete:
         notes.append(f"{len(answers):,} answers were looked at; the others were not")
     elif isinstance(protocol.domain, Interval):
         notes.append(f"{len(answers):,} numbers were looked at, with both ends; those between them were not")
     try:
-        sets = _of_sets(protocol)
-        hidden = None if sets is not None or few else _of_hidden(protocol, listed)
-        if sets is not None and not few:
-            method, ratio, reached, pair, rules = sets()
-            complete, notes = True, []
-        elif hidden is not None:
-            method, ratio, reached, pair, rules = hidden
+        every: Worst | None = None
+        if not few:
+            every = of_hidden(protocol, listed, MOST_RUNS) if sets is None else sets()
+        if every is not None:
+            method, ratio, reached, pair, rules = "structure", every.ratio, every.reached, every.pair, every.rules
             complete, notes = True, []
         else:
             method, ratio, reached, pair, rules = _followed(protocol, answers)
+    except DomainError as wrong:
+        event = f"an answer of its domain is refused: {wrong}"
+        return Audit(subject, float(claim), VIOLATED, "samples", math.inf, event=event)
     except TooManyRuns as why:
-        if _is_grouped(protocol, answers):
-            return _of_groups(protocol, claim, subject, answers, samples, level, seed)
+        if choice is not None:
+            return _of_choice(protocol, choice, claim, subject, answers, samples, level, seed)
+        if mapped is not None:
+            return _of_mapped(protocol, mapped, claim, subject, answers, samples, level, seed)
         leak = _leak(protocol, answers, claim, subject, seed)
         if leak is not None:
             return leak
@@ -466,11 +487,12 @@ def _of_protocol(
             "single reports from the system's source, do not contradict the claim, and `deniable conformance` compares "
             "its law"
         )
-    if isinstance(protocol, Memoized):
-        state = _of_state(protocol, subject, answers)
-        if state.verdict == VIOLATED:
-            return state
-        rules = (*rules, *state.notes)
+    match protocol.law().structure:
+        case Stages() as stages:
+            state = _of_state(protocol, stages, subject, answers)
+            if state.verdict == VIOLATED:
+                return state
+            rules = (*rules, *state.notes)
     verdict = CLEARED if not over else VIOLATED if reached else UNDECIDED
     found_out = Audit(
         subject,
@@ -486,11 +508,11 @@ def _of_protocol(
     return found_out if complete else _of_some(found_out, protocol, len(answers))
 
 
-def _of_state(protocol: Memoized, subject: str, answers: Sequence[Any]) -> Audit:
+def _of_state(protocol: Protocol, stages: Stages, subject: str, answers: Sequence[Any]) -> Audit:
     """What a device keeps, from which it draws all its reports: a value that never changes tells no more than that."""
-    claim = protocol.forever
+    claim = stages.forever
     try:
-        method, ratio, reached, pair, _ = _followed(protocol, answers, protocol._state, protocol.state_forms)
+        method, ratio, reached, pair, _ = _followed(protocol, answers, stages.state, protocol.law().kept.state_forms)
     except TooManyRuns as why:
         said = f"what a device keeps could not be followed, so `forever` ({epsilon_text(claim)}) was not tested: {why}"
         return Audit(subject, float(claim), UNDECIDED, "structure", 0.0, notes=(said,))
@@ -515,10 +537,9 @@ def _of_state(protocol: Memoized, subject: str, answers: Sequence[Any]) -> Audit
 
 def _can_list(protocol: Protocol) -> bool:
     try:
-        protocol._input_count()
+        return protocol.law().input_count >= 0
     except ChannelError:
         return False
-    return True
 
 
 def _followed(
@@ -529,9 +550,9 @@ def _followed(
 ) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
     """The exact ratio between these answers: by enumeration where that is small, else by structure.
 
-    Of one report, or of what else is `drawn` for an answer and has so many `forms`.
+    The ratio of one report, or of something else that is `drawn` for an answer and has `forms` forms.
     """
-    draw = protocol._one if drawn is None else drawn
+    draw = protocol.draw if drawn is None else drawn
 
     def sent(answer: Any) -> Callable[[Any], Any]:
         return partial(draw, protocol.domain.encode_one(answer))
@@ -544,7 +565,7 @@ def _followed(
             laws.append(found.law)
         return "enumeration", *_largest(laws), ()
 
-    few = (protocol.report_forms if forms is None else forms) * len(answers) <= MOST_CELLS
+    few = (protocol.law().forms if forms is None else forms) * len(answers) <= MOST_CELLS
     with suppress(NumberError):  # more forms than it says, or many ways to the same ones: structure is faster then
         if few:
             return enumerated(_QUICK_RUNS)
@@ -557,130 +578,6 @@ def _followed(
             return enumerated(len(answers) * MOST_CELLS)
         except NumberError:
             raise why from None
-
-
-def _of_sets(protocol: Any) -> Callable[[], tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]] | None:
-    """How to judge a law of sets without listing them, where its code is that of the base of all such laws.
-
-    Whatever the answer is, that code makes of it some of so many elements (padded, cut or hashed), and hands them on.
-    What is done with them is run on an unknown set of each size.
-    """
-    if _is_own(protocol, KeyValue, "_one"):  # numbers become items of a set, at random
-        protocol = protocol.law
-    law = next((one for one in (SubsetSets, CollisionSets) if isinstance(protocol, one)), None)
-    if law is None or not _is_own(protocol, law, "_one", "padded", "_one_padded", "_cells", "elements", "own_sizes"):
-        return None
-    sizes, universe = protocol.own_sizes
-
-    def judged() -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
-        runs: dict[int, Sequence[Run]] = {
-            size: follow(partial(protocol._one_own, Unknown(size, universe))) for size in sizes
-        }
-        worst = largest_ratio_of_sets(runs, universe)
-        said = (
-            f"any answer becomes {_or(sizes)} of {universe:,} elements by the code of {law.__name__}, which the kind "
-            "does not change; what it does with them was followed without knowing them, so it holds for every answer"
-        )
-        return "structure", worst.ratio, worst.reached, worst.pair, (said, *worst.rules)
-
-    return judged
-
-
-def _of_hidden(
-    protocol: Any, listed: Sequence[Any]
-) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]] | None:
-    """The same for every answer of more than can be followed, if the code does not look at the answer; else None.
-
-    The number of an answer, the cell of a text or the bits of its filter are hidden. Some of them stand for all.
-    """
-    devices: list[Callable[[Any], Any]] = []
-    few = False
-    if isinstance(protocol.domain, ListedDomain):
-        size = protocol.domain.size
-        if size <= _MANY:
-            return None
-        devices = [partial(protocol._one, Hidden(value, size)) for value in range(3)]
-        said = f"which of {size:,} answers it is was hidden from the code"
-    elif type(protocol.domain) is not Strings or not _hashes_alone(protocol, listed):
-        return None
-    elif isinstance(protocol, SketchProtocol):
-        size = protocol.hashing.cells
-        few = size <= _SOME_INPUTS
-        cells = range(size) if few else [Hidden(value, size) for value in range(3)]
-        devices = [_hashed(protocol, lambda cohort, cell=cell: cell) for cell in cells]  # type: ignore[misc]
-        seen = "each of them was followed" if few else "which one was hidden from the code"
-        said = f"any text becomes one of {size:,} cells, by the code of `Strings`; {seen}"
-    else:
-        # Two filters and their order are as two are of twice as many bits as one filter has.
-        size, hashes = protocol.bloom_bits, protocol.hashes
-        chosen = list(islice(combinations(range(2 * hashes), hashes), _SOME_INPUTS + 1))
-        if len(chosen) > _SOME_INPUTS:
-            return None
-        places = [[Hidden(place, size) for place in own] for own in chosen]
-        devices = [_hashed(protocol, lambda cohort, own=own: own) for own in places]  # type: ignore[misc]
-        said = (
-            f"any text becomes {hashes} of {size:,} bits, by the code of `RAPPOR`; which ones was hidden from the code"
-        )
-    try:
-        runs = [follow(device, MOST_RUNS) for device in devices]
-        worst = largest_ratio(runs) if few else largest_ratio_of_hidden(runs)
-    except NumberError:
-        return None
-    return "structure", worst.ratio, worst.reached, worst.pair, (f"{said}, so it holds for every answer", *worst.rules)
-
-
-class _Hashing:
-    """The hash functions of `Strings`, but for the cell of a text."""
-
-    def __init__(self, real: Strings, cell: Callable[[int], Any]) -> None:
-        self._real, self._cell = real, cell
-
-    def cell(self, text: Any, cohort: int) -> Any:
-        return self._cell(cohort)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-
-def _hashed(protocol: Any, found: Callable[[int], Any]) -> Callable[[Any], Any]:
-    """The code of a report about a text at which it cannot look, but only at what a hash function makes of it."""
-    made = copy(protocol)
-    if isinstance(protocol, SketchProtocol):
-        vars(made)["hashing"] = _Hashing(protocol.hashing, found)
-    else:
-        vars(made)["positions"] = lambda text, cohort: found(cohort)
-    return partial(made._one, Sealed())
-
-
-def _hashes_alone(protocol: Any, texts: Sequence[str]) -> bool:
-    """Whether a text is hashed by known code, and some reports are the same bytes if only the hash is known."""
-    if isinstance(protocol, SketchProtocol) and type(protocol.hashing) is Strings:
-        hashed = protocol.hashing.cell
-    elif _is_own(protocol, RAPPOR, "positions"):
-        hashed = protocol.positions
-    else:
-        return False
-    for seed in range(_AGREE):
-        text = protocol.domain.encode_one(texts[seed % len(texts)])
-        try:
-            sent = _hashed(protocol, partial(hashed, text))(Simulation(seed))
-        except (TooManyRuns, TypeError, AttributeError):
-            return False
-        if bytes(sent) != bytes(protocol._one(text, Simulation(seed))):
-            return False
-    return True
-
-
-def _or(sizes: range) -> str:
-    return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-
-
-def _is_own(protocol: Any, kind: type, *names: str) -> bool:
-    """Whether a protocol of a kind has the kind's own code under these names."""
-    return isinstance(protocol, kind) and all(
-        getattr(type(protocol), name, None) is getattr(kind, name, None) and name not in vars(protocol)
-        for name in names
-    )
 
 
 def _by_structure(
@@ -700,34 +597,9 @@ def _by_structure(
     return "structure", worst.ratio, worst.reached, worst.pair, worst.rules
 
 
-def _is_grouped(protocol: Protocol, answers: Sequence[Any]) -> TypeGuard[Groups]:
-    """Whether reports are drawn by the code of `Groups` itself: a group's number, then a report of its own protocol.
-
-    The number is drawn before the answer is looked at; or it says what is sent in clear, and nothing else.
-    """
-    kind: Any = type(protocol)
-    if not isinstance(protocol, Groups) or {"_one", "_packed", "_choose"} & set(vars(protocol)):
-        return False
-    if kind._one is not Groups._one or kind._packed is not Groups._packed:
-        return False
-    encoded = [protocol.domain.encode_one(answer) for answer in answers]
-    if kind._choose is not Groups._choose:
-        told: dict[Any, int] = {}
-        clear = len(protocol.clear)
-        chosen = [(tuple(one[:clear]), protocol._choose(one, None)) for one in encoded] if clear else []  # type: ignore[arg-type]
-        if not chosen or any(told.setdefault(head, group) != group for head, group in chosen):
-            return False
-    # What a group is asked is one of its own answers, so that its own audit is about it.
-    return all(
-        0 <= int(protocol.project(one, group)) < inner.domain.size
-        for one in encoded
-        for group, (_, inner) in enumerate(protocol.groups)
-        if isinstance(inner.domain, ListedDomain)
-    )
-
-
-def _of_groups(
-    protocol: Groups,
+def _of_choice(
+    protocol: Protocol,
+    choice: Choice,
     claim: Fraction,
     subject: str,
     answers: Sequence[Any],
@@ -735,28 +607,65 @@ def _of_groups(
     level: float,
     seed: int | None,
 ) -> Audit:
-    """Of a report that says its group: each group's own protocol is judged, and the largest ratio counts."""
-    inner = {group.protocol.fingerprint: group.protocol for group in protocol.groups}
+    """Audit a protocol whose report says its group: each group's protocol is judged, and the largest ratio counts."""
+    if choice.place is not None:  # what is sent in clear distinguishes answers, so only answers that agree in it count
+        heads = [tuple(protocol.domain.encode_one(answer)[: choice.clear]) for answer in answers]
+        answers = [answer for answer, head in zip(answers, heads, strict=True) if head == heads[-1]]
+    said = (
+        f"{len(choice.members):,} {'group' if len(choice.members) == 1 else 'groups'}: "
+        "the report begins with the number of one, "
+        + (
+            "which is drawn before the answer is looked at"
+            if choice.place is None
+            else "which says what is sent in clear"
+        )
+        + ", and goes on with a report of its own protocol. This is the code of `Choice`, which the kind does not "
+        "change; so the largest ratio is that of a group"
+    )
+    return _of_inner(protocol, choice.members, said, claim, subject, answers, samples, level, seed)
+
+
+def _of_mapped(
+    protocol: Protocol,
+    mapped: Mapped,
+    claim: Fraction,
+    subject: str,
+    answers: Sequence[Any],
+    samples: int,
+    level: float,
+    seed: int | None,
+) -> Audit:
+    """Audit a protocol that computes an answer of another one: that one is judged."""
+    said = (
+        f"any answer becomes one of {mapped.inner.name}, which draws the report. This is the code of `Mapped`, which "
+        "the kind does not change; so the largest ratio is that of this protocol, if each of its answers can come up"
+    )
+    return _of_inner(protocol, [mapped.inner], said, claim, subject, answers, samples, level, seed)
+
+
+def _of_inner(
+    protocol: Protocol,
+    members: Sequence[Protocol],
+    said: str,
+    claim: Fraction,
+    subject: str,
+    answers: Sequence[Any],
+    samples: int,
+    level: float,
+    seed: int | None,
+) -> Audit:
+    """Audit a protocol by those that draw its reports."""
+    inner = {member.fingerprint: member for member in members}
     parts = [_of_protocol(one, claim, samples, level, seed) for one in inner.values()]
     verdicts = {part.verdict for part in parts}
     verdict = VIOLATED if VIOLATED in verdicts else UNDECIDED if UNDECIDED in verdicts else CLEARED
     known = [part.exact for part in parts if part.exact is not None]
     complete = len(known) == len(parts)
     methods = dict.fromkeys(["structure", *("samples" for part in parts if "samples" in part.method)])
-    if protocol.clear:  # answers that differ in what is sent in clear are told apart by that
-        heads = [tuple(protocol.domain.encode_one(answer)[: len(protocol.clear)]) for answer in answers]
-        answers = [answer for answer, head in zip(answers, heads, strict=True) if head == heads[-1]]
     leak = _leak(protocol, answers, claim, subject, seed)
     if leak is not None:
         return leak
     seen = [part.smallest_visible for part in parts if part.smallest_visible is not None]
-    said = (
-        f"{len(protocol.groups):,} {'group' if len(protocol.groups) == 1 else 'groups'}: "
-        "the report begins with the number of one, "
-        + ("which says what is sent in clear" if protocol.clear else "which is drawn before the answer is looked at")
-        + ", and goes on with a report of its own protocol. This is the code of `Groups`, which the kind does not "
-        "change; so the largest ratio is that of a group"
-    )
     return Audit(
         subject,
         float(claim),
@@ -831,46 +740,50 @@ def _of_relation(
             return Audit(subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=(str(why),))
     else:
         try:
-            if next(iter(protocol.related()), None) is None:
+            if next(iter(protocol.law().related()), None) is None:
                 none = f"the guarantee relates no two inputs ({over}), so that there is nothing to compare"
                 return Audit(subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=(none,))
-            ratio = related_factor(_channel(protocol), protocol.related(), protocol.guarantee.delta)
+            ratio = related_factor(_channel(protocol), protocol.law().related(), protocol.guarantee.delta)
         except ChannelError as why:
             some = list(islice(_every_answer(protocol), MOST_RUNS))
-            if protocol.clear and not protocol.guarantee.delta and _is_grouped(protocol, some):
-                found = _of_groups(protocol, claim, subject, some, samples, level, seed)
-                return replace(found, notes=(*found.notes, f"sent in clear: {', '.join(protocol.clear)}"))
+            choice = chosen_by(protocol, some)
+            if protocol.law().clear and not protocol.guarantee.delta and choice is not None:
+                found = _of_choice(protocol, choice, claim, subject, some, samples, level, seed)
+                return replace(found, notes=(*found.notes, f"sent in clear: {', '.join(protocol.law().clear)}"))
             return Audit(subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=(str(why),))
     known = math.inf if isinstance(ratio, float) else exact.log(ratio)
     kept = not isinstance(ratio, float) and exp_at_least(claim, ratio)
     verdict = CLEARED if kept else VIOLATED
     notes = [f"the pairs are those of its guarantee: {over}", *rules]
-    if protocol.clear:
-        notes.append(f"sent in clear, without noise: {', '.join(protocol.clear)}")
+    if protocol.law().clear:
+        notes.append(f"sent in clear, without noise: {', '.join(protocol.law().clear)}")
     return Audit(subject, float(claim), verdict, method, known, known, float(claim), notes=tuple(notes))
 
 
-def _of_streams(protocol: Any) -> tuple[str, Ratio, tuple[str, ...]]:
-    """Of the reports of a device over all epochs, and of a single report by `privatize`, which other code draws."""
-    labels = protocol.domain.labels
+def _of_streams(protocol: Protocol) -> tuple[str, Ratio, tuple[str, ...]]:
+    """The ratio of a device's reports over all epochs, and of a report by `privatize`, which other code draws."""
+    domain = protocol.domain
+    match protocol.law().structure:
+        case Stream() as device if isinstance(domain, ListedDomain):
+            labels = domain.labels
+        case _:
+            raise TooManyRuns("its law does not say how a device goes from epoch to epoch (`Stream`)")
     for seed in range(_AGREE):
-        values = [(seed + epoch * epoch // 3) % len(labels) for epoch in range(1, protocol.epochs + 1)]
-        expected = _steps(protocol, values, protocol.step_encoded, Simulation(seed))
+        values = [(seed + epoch * epoch // 3) % len(labels) for epoch in range(1, device.epochs + 1)]
+        expected = _steps(device, values, device.step_encoded, Simulation(seed))
         answers = [labels[value] for value in values]
-        if _steps(protocol, answers, protocol.step, Simulation(seed)) != expected:
+        if _steps(device, answers, device.step, Simulation(seed)) != expected:
             raise TooManyRuns("step() sends other bytes than step_encoded()")
         with replayed(Simulation(seed)):
-            if _steps(protocol, values, protocol.step_encoded, None) != expected:
+            if _steps(device, values, device.step_encoded, None) != expected:
                 raise TooManyRuns("step_encoded() sends other bytes from the system's bits than from equal bits")
-    worst = largest_ratio_of_streams(
-        protocol.begin, protocol.step_encoded, len(labels), protocol.epochs, protocol.changes
-    )
+    worst = largest_ratio_of_streams(device.begin, device.step_encoded, len(labels), device.epochs, device.changes)
     return "structure", max(worst.ratio, _followed(protocol, labels)[1]), worst.rules
 
 
-def _steps(protocol: Any, given: Sequence[Any], step: Callable[..., Any], bits: Simulation | None) -> list[Any]:
+def _steps(device: Stream, given: Sequence[Any], step: Callable[..., Any], bits: Simulation | None) -> list[Any]:
     """What a device keeps and sends over the epochs."""
-    state, sent = protocol.begin(bits), []
+    state, sent = device.begin(bits), []
     for epoch, one in enumerate(given, 1):
         sent.append(step(state, one, epoch, bits))
         state = sent[-1][0]
@@ -881,9 +794,9 @@ def _channel(protocol: Protocol) -> Channel:
     """The law of every answer. What is drawn and not looked at makes no branches here, which some laws need."""
     laws: list[dict[str, Fraction]] = []
     labels = []
-    for label, value in protocol._inputs():
+    for label, value in protocol.law().inputs():
         try:
-            runs = follow(partial(protocol._law_of, value), MOST_RUNS)
+            runs = follow(partial(protocol.law().sent, value), MOST_RUNS)
         except (TypeError, IndexError, AttributeError, NumberError):
             return protocol.channel()
         if any(run.choices or len(run.spans) > 1 or any(form > 1 for form in run.forms) for run in runs):

@@ -1,8 +1,8 @@
-"""Bounds of how much more likely an event is under one input than under another, from counts.
+"""Bounds on how much more likely an event is under one input than under another, from counts.
 
 Ratio      ln(p / q) from two counts, with Clopper and Pearson's bounds made as sharp as their order allows (Buehler)
 Odds       of a binomial number, right and wrong: one bound of Clopper and Pearson's
-Careful    the same bounds far beyond chance, by which events are compared of which the best of thousands is chosen
+Careful    the same bounds far beyond chance, for choosing the best of thousands of events
 Source     Clopper and Pearson 1934; Buehler 1957; Berger and Boos 1994
 """
 
@@ -51,9 +51,9 @@ def split_error(p: float, q: float, n: int, alpha: float) -> tuple[float, float]
 def lower_bound(count: int, other: int, n: int, alpha: float, split: tuple[float, float] | None = None) -> float:
     """ln(p / q) at least, from two counts of n; wrong with probability alpha at most.
 
-    Clopper and Pearson's bounds of p and q, one of which is wrong with probability alpha at most, put all pairs of
+    Clopper and Pearson's bounds of p and q, where either is wrong with probability alpha at most, put all pairs of
     counts into an order. Buehler's bound is the smallest ln(p / q) under which as high a place in that order is not
-    too seldom, whatever q is: never below theirs, and the best of this order. As in Berger and Boos, q is looked for
+    too rare, whatever q is: never below theirs, and the best of this order. As in Berger and Boos, q is looked for
     in an interval that holds it but for a fiftieth of alpha. Between two values of q that are tried p is taken at the
     upper one and q at the lower one, which makes high places likelier; so nothing between them is missed.
 
@@ -70,7 +70,7 @@ def lower_bound(count: int, other: int, n: int, alpha: float, split: tuple[float
     ends = clopper_pearson(other, n, spare / 2, False), clopper_pearson(other, n, spare / 2, True)
     grid = np.geomspace(max(ends[0], 1e-9 / n), ends[1], _CELLS + 1)
     below, above = (np.r_[0.0, grid[1:-1]], grid[1:]) if ends[0] == 0 else (grid[:-1], grid[1:])
-    # Counts of the second input in blocks, each of which is taken for its smallest one.
+    # Counts of the second input in blocks; each block is replaced by its smallest count.
     first_count, last_count = _usual(n, below[0], above[-1])
     counts = np.unique(np.linspace(first_count, last_count, _BLOCKS + 1).astype(np.int64))
     held = np.diff(np.where(counts > 0, bdtr(np.maximum(counts - 1.0, 0), n, below[:, None]), 0.0), axis=1)

@@ -1,4 +1,4 @@
-"""What several releases about one person tell together, from the exact laws of their reports.
+"""What several releases about one person reveal together, from the exact laws of their reports.
 
 Loss          one release: its largest delta at every epsilon, over the pairs of inputs that its guarantee relates. That
               curve is piecewise linear and convex in e^epsilon, and it is the curve of one pair of laws, which is worse
@@ -6,19 +6,19 @@ Loss          one release: its largest delta at every epsilon, over the pairs of
               of randomized response at the same likelihood ratio, which is worse than any other law of that ratio
 Sequential    releases about one person, each drawn afresh. Epsilons add up and ratios multiply; the delta at a smaller
               epsilon is that of the product of the dominating pairs
-Order         does not matter, also where the next release of the list is chosen after seeing the ones before: given
-              what came out, what is left is dominated by the same product (induction over the list). Where the list
-              itself is made on the way (`adaptive`), only the sum of epsilons holds, and a delta is refused
+Order         does not matter, even if the next release of the list is chosen after seeing the earlier ones: given
+              their outcomes, the rest is dominated by the same product (induction over the list). If the list itself
+              is made on the way (`adaptive`), only the sum of epsilons holds, and a delta is refused
 Parallel      each person in one of the releases at most: the largest
 Group         several people at once, each with one release of their own: as many as one person with that many
 Longitudinal  reports of one device over the epochs. Reports that share a kept state are not independent: they are never
               added as if they were, but by the protocol's own `lifetime`
 Accounting    sums, maxima and products of levels that are known already, in fractions and never floats: `sequential`,
-              `parallel`, `ratios`; an `Account` is a cap and what was spent of it, and refuses what would pass the cap,
-              whole. For pure levels that are chosen on the way a cap on the sum is enough
+              `parallel`, `ratios`; an `Account` is a cap and what was spent of it, and refuses a release that would
+              exceed the cap as a whole. For pure levels that are chosen on the way, a cap on the sum is enough
 Rounding      losses lie on a grid, between whose points the curve is replaced by its chord, which is above it because
               the curve is convex; probabilities are floats, and every sum of products is enlarged by its largest
-              possible rounding error. So a delta is never too small, and an epsilon at a delta neither
+              possible rounding error. So neither a delta nor an epsilon at a delta is ever too small
 Source        Kairouz, Oh and Viswanath 2015; Zhu, Dong and Wang 2022, theorem 10 (dominating pairs); Doroshenko, Ghazi,
               Kamath, Kumar and Manurangsi 2022 (chords); Rogers, Roth, Ullman and Vadhan 2016 (on the way); Dwork and
               Roth 2014, theorem 3.16; McSherry 2009, theorem 4
@@ -41,14 +41,15 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.channels import Channel
 from deniable.errors import ChannelError, DeniableError, NumberError
-from deniable.protocols.base import ANY, STREAM, Guarantee, Protocol
+from deniable.protocols.base import Protocol
+from deniable.protocols.law import ANY, STREAM, Guarantee
 
 Floats = NDArray[np.float64]
 
 SEQUENTIAL, PARALLEL, GROUP, LONGITUDINAL = HOW = ("sequential", "parallel", "group", "longitudinal")
 
 _MOST_CELLS = 1 << 14
-"""Of a channel whose law is listed: pairs of inputs times reports."""
+"""The largest channel whose law is listed: pairs of inputs times reports."""
 _MOST_STEPS = 128
 _GRID = 4096
 _NO_GAIN = Fraction(99, 100)
@@ -67,7 +68,14 @@ class CannotCompose(DeniableError, TypeError):
 
 @dataclass(frozen=True)
 class Loss:
-    """What one release tells: its delta at every epsilon.
+    """What one release reveals: its delta at every epsilon.
+
+    Args:
+        epsilon: The epsilon that is promised, at `unbounded`.
+        points: Likelihood ratios in ascending order and the delta at each; between them it is linear in the ratio.
+        relation: What the guarantee is about, such as any two answers.
+        is_exact: Whether the curve is that of the law itself; else it is that of a worse one.
+        fresh: Whether a second release is independent of the first.
 
     >>> coin = Loss.of_epsilon(1)
     >>> round(float(coin.delta(1)), 12), round(float(coin.delta(0)), 4)
@@ -75,14 +83,10 @@ class Loss:
     """
 
     epsilon: Fraction
-    """The epsilon that is promised, at `unbounded`."""
     points: tuple[tuple[Fraction, Fraction], ...]
-    """Likelihood ratios in ascending order and the delta at each; between them it is linear in the ratio."""
     relation: str = ANY
     is_exact: bool = True
-    """Whether the curve is that of the law itself; else it is that of a worse one."""
     fresh: bool = True
-    """Whether a second release is independent of the first."""
 
     @classmethod
     def of_epsilon(cls, epsilon: Any, delta: Any = 0, relation: str = ANY) -> Loss:
@@ -96,18 +100,20 @@ class Loss:
     def of_protocol(cls, protocol: Protocol) -> Loss:
         """One report: by its exact law where that can be listed, else by its exact ratio."""
         promised = protocol.guarantee
-        if promised.relation == STREAM or protocol.whole_ratio != protocol.ratio:  # promised of all reports together
-            whole = cls._of_ratio(promised.epsilon, protocol.whole_ratio, promised.delta, promised.relation)
+        if (
+            promised.relation == STREAM or protocol.law().kept.ratio != protocol.ratio
+        ):  # promised of all reports together
+            whole = cls._of_ratio(promised.epsilon, protocol.law().kept.ratio, promised.delta, promised.relation)
             return replace(whole, fresh=False)
         try:
-            channel = protocol.channel(max_cells=_MOST_CELLS // max(1, protocol._input_count()))
+            channel = protocol.channel(max_cells=_MOST_CELLS // max(1, protocol.law().input_count))
             if channel.shape[0] ** 2 * channel.shape[1] <= _MOST_CELLS:
-                laws = (tuple(_mixed(channel, mix) for mix in pair) for pair in protocol.related())
-                return cls(promised.epsilon, _curve(laws), promised.relation, fresh=protocol.fresh)
+                laws = (tuple(_mixed(channel, mix) for mix in pair) for pair in protocol.law().related())
+                return cls(promised.epsilon, _curve(laws), promised.relation, fresh=protocol.traits.fresh)
         except ChannelError:
             pass
         found = cls._of_ratio(promised.epsilon, protocol.ratio, promised.delta, promised.relation)
-        return replace(found, fresh=protocol.fresh)
+        return replace(found, fresh=protocol.traits.fresh)
 
     @classmethod
     def of_channel(cls, channel: Channel) -> Loss:
@@ -122,7 +128,7 @@ class Loss:
 
     @classmethod
     def _of_ratio(cls, epsilon: Fraction, ratio: Fraction, delta: Fraction, relation: str) -> Loss:
-        # With probability delta everything is told, else a coin that keeps the answer `ratio` times as often as not.
+        # With probability delta everything is revealed, else a coin keeps the answer `ratio` times as often as not.
         points = ((Fraction(0), Fraction(1)), (1 / ratio, 1 - (1 - delta) / ratio), (ratio, delta))
         return cls(epsilon, points, relation, is_exact=False)
 
@@ -201,6 +207,14 @@ def _curve(pairs: Iterable[Sequence[tuple[int, ...]]]) -> tuple[tuple[Fraction, 
 class Composition:
     """What several releases tell together.
 
+    Args:
+        relation: What the guarantee is about, such as any two answers.
+        options: The alternatives; each is a list of losses and how often they occur. Parallel releases have several.
+        adaptive: Whether the list of releases is chosen on the way.
+
+    Raises:
+        CannotCompose: A release that shares a kept state occurs more than once.
+
     >>> year = compose(Loss.of_epsilon("0.1"), times=365)
     >>> year.epsilon, round(year.epsilon_at(1e-6), 4)
     (Fraction(73, 2), 10.3139)
@@ -210,9 +224,7 @@ class Composition:
 
     relation: str
     options: tuple[tuple[tuple[Loss, int], ...], ...]
-    """Who is in one of several collections at most has several: each is losses and how often they occur."""
     adaptive: bool = False
-    """Whether the list of releases is made on the way."""
 
     def __post_init__(self) -> None:
         if any(times > 1 and not loss.fresh for parts in self.options for loss, times in parts):
@@ -348,15 +360,21 @@ def compose(
     values: int | None = None,
     adaptive: bool = False,
 ) -> Composition:
-    """What these releases tell together. A release is a protocol, a channel, an epsilon, or an earlier composition.
+    """What these releases reveal together.
 
-    times     how often each of them is made: by one person, by as many people of a group, or in so many epochs
-    how       "sequential" (about one person), "parallel" (each person in one of them at most), "group" (`times` people,
-              each with releases of their own) or "longitudinal" (one device over `times` epochs)
-    values    of "longitudinal": how many different answers are kept at most, where reports or states are kept
-    adaptive  whether the list itself is made on the way; the order never matters
+    Args:
+        *releases: Protocols, channels, epsilons, or earlier compositions.
+        times: How often each release is made: by one person, by this many people of a group, or in this many epochs.
+        how: "sequential" (about one person), "parallel" (each person is in at most one), "group" (`times` people, each
+            with their own releases) or "longitudinal" (one device over `times` epochs).
+        values: For "longitudinal": the maximum number of different answers that a device keeps.
+        adaptive: Whether the list of releases is chosen on the way; the order never matters.
 
-    Raises CannotCompose for unknown kinds, different relations, and reports that share a kept state.
+    Returns:
+        The composition, with its epsilon and its delta at every epsilon.
+
+    Raises:
+        CannotCompose: A kind is unknown, the relations differ, or reports share a kept state.
 
     >>> from deniable.protocols import GRR, LGRR
     >>> coin = GRR(["yes", "no"], epsilon="0.1")
@@ -387,24 +405,25 @@ def compose(
 
 def _composition(release: Any) -> Composition:
     """One release, as a composition of one."""
-    if isinstance(release, Composition):
-        return release
-    if isinstance(release, Protocol):
-        loss = Loss.of_protocol(release)
-    elif isinstance(release, Channel):
-        loss = Loss.of_channel(release)
-    elif isinstance(release, Loss):
-        loss = release
-    elif isinstance(release, Guarantee):
-        loss = Loss.of_epsilon(release.epsilon, release.delta, release.relation)
-    else:
-        try:
-            loss = Loss.of_epsilon(release)
-        except DeniableError as wrong:
-            raise CannotCompose(
-                f"the privacy loss of a {type(release).__name__} is not known here ({wrong}): give protocols, "
-                "channels, epsilons, or what compose(...) gave"
-            ) from None
+    match release:
+        case Composition():
+            return release
+        case Protocol():
+            loss = Loss.of_protocol(release)
+        case Channel():
+            loss = Loss.of_channel(release)
+        case Loss():
+            loss = release
+        case Guarantee(relation, epsilon, delta):
+            loss = Loss.of_epsilon(epsilon, delta, relation)
+        case _:
+            try:
+                loss = Loss.of_epsilon(release)
+            except DeniableError as wrong:
+                raise CannotCompose(
+                    f"the privacy loss of a {type(release).__name__} is not known here ({wrong}): give protocols, "
+                    "channels, epsilons, or what compose(...) gave"
+                ) from None
     return Composition(loss.relation, (((loss, 1),),))
 
 
@@ -413,10 +432,10 @@ def _over_epochs(release: Any, epochs: int, values: int | None) -> Composition:
     if not isinstance(release, Protocol):
         raise CannotCompose(f"a {type(release).__name__} has no epochs: give the protocol that a device reports by")
     one = _composition(release)
-    if release.fresh and values is None:
+    if release.traits.fresh and values is None:
         return epochs * one
     exact.whole(epochs, "the number of epochs")
-    level = release.lifetime(epochs, values)
+    level = release.law().kept.lifetime(epochs, values)
     if level is None:
         raise CannotCompose(
             "equal and unequal reports show when an answer changed and which one came back, so no epsilon holds over "
@@ -519,6 +538,12 @@ class OverBudget(DeniableError, ValueError):
 def sequential(levels: Iterable[Any]) -> Fraction:
     """The level of all these releases about one person.
 
+    Args:
+        levels: The epsilon of each release.
+
+    Returns:
+        The sum.
+
     >>> sequential(["0.1"] * 10)
     Fraction(1, 1)
     """
@@ -528,6 +553,12 @@ def sequential(levels: Iterable[Any]) -> Fraction:
 def parallel(levels: Iterable[Any]) -> Fraction:
     """The level of these releases when nobody's data is in two of them.
 
+    Args:
+        levels: The epsilon of each release.
+
+    Returns:
+        The largest epsilon.
+
     >>> parallel([1, "1/2"])
     Fraction(1, 1)
     """
@@ -536,6 +567,15 @@ def parallel(levels: Iterable[Any]) -> Fraction:
 
 def ratios(factors: Iterable[Any]) -> Fraction:
     """The likelihood ratio of all these releases about one person.
+
+    Args:
+        factors: The likelihood ratio of each release, at least 1.
+
+    Returns:
+        The product.
+
+    Raises:
+        NumberError: A ratio is below 1.
 
     >>> ratios([3, "3/2"])
     Fraction(9, 2)
@@ -548,7 +588,11 @@ def ratios(factors: Iterable[Any]) -> Fraction:
 
 @dataclass(frozen=True)
 class Account:
-    """A lifetime cap and what is spent of it. Spending gives a new account, so what was refused changes nothing.
+    """A lifetime cap and what is spent of it. Spending gives a new account, so a refused release changes nothing.
+
+    Args:
+        cap: Lifetime epsilon.
+        spent: What is spent of it.
 
     >>> account = Account(cap="1").spend("0.4").spend("0.6")
     >>> account.left, account.allows("0.0001")
@@ -573,7 +617,7 @@ class Account:
         return cost == 0 or self.spent + cost <= self.cap
 
     def spend(self, level: Any) -> Account:
-        """The account after it, or a refusal that says what is left."""
+        """The account after this release, or a refusal that says what is left."""
         if not self.allows(level):
             raise OverBudget(
                 f"this costs epsilon {exact.canonical(_level(level))} and {exact.canonical(self.left)} is left "

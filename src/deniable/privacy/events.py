@@ -1,8 +1,8 @@
-"""What can be seen in the bytes of reports: events, of which an audit looks for the most telling one.
+"""Events in the bytes of reports; an audit looks for the most telling one.
 
 Features   bits, bytes, values that occur anywhere, common reports, thresholds of the report as a number, and counts
            over the epochs of a stream
-Event      up to three features at once, each of which has to be so, or has to be not so
+Event      up to three features at once; each must be present, or must be absent
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Event:
-    """Some features at once, each of which has to be so, or has to be not so."""
+    """Some features at once; each must be present, or must be absent."""
 
     literals: tuple[tuple[Feature, bool], ...]
 
@@ -73,7 +73,7 @@ class Event:
         return held
 
     def count(self, sample: Sample, without: Event | None = None) -> int:
-        """Of how many samples it holds, where another event does not."""
+        """The number of samples where it holds and another event does not."""
         held = self.holds(sample)
         return int((held if without is None else held & ~without.holds(sample)).sum())
 

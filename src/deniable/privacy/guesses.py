@@ -1,4 +1,4 @@
-"""The best guess of a secret from several reports: who somebody is, what a household answers, whether it came back.
+"""The best guess of a secret from several reports: a person's identity, a household's answers, a returning device.
 
 Secret       one of several rows: a person of a table, an answer, a stream of answers, a profile
 Evidence     the exact law of all that is seen, in integers: observations after which the secrets are equally likely are
@@ -6,7 +6,7 @@ Evidence     the exact law of all that is seen, in integers: observations after 
              is a row of its own first, and rows are mixed at the end
 Guess        the likeliest secrets given prior and evidence: right with probability sum_y (sum of the k largest
              prior(s) P(y | s)), exactly
-Bound        where no two secrets are told apart by more than a ratio r: k secrets that had the prior p together are
+Bound        if the likelihoods of any two secrets differ by at most a ratio r: k secrets with the prior p together are
              r p / (r p + 1 - p) sure at most. The ratio is that of theory: the product over independent reports, and
              over kept states that of a state. Among many secrets the leakage bounds more: a report multiplies the
              success of no guess by more than sum_y max_x P(y | x), and these multiply, too
@@ -32,12 +32,13 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.utility import read_prior
+from deniable.domains import ListedDomain
 from deniable.errors import ChannelError, NumberError, ShapeError
 from deniable.privacy.attacks import Reader, percent_of_cases
 from deniable.protocols import Protocol
-from deniable.protocols.base import ANY, STREAM
-from deniable.protocols.memoized import Memoized
+from deniable.protocols.law import ANY, STREAM
 from deniable.protocols.profiles import ProfileMechanism, ProfileTable
+from deniable.protocols.structures import Stages, Stream
 from deniable.randomness import Bits, Simulation
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,7 @@ Ratio = Fraction | float
 """A likelihood ratio; infinite as a float."""
 
 _MOST_CLASSES, _MOST_ROWS, _MOST_PEOPLE = 1 << 17, 1 << 10, 1 << 6
-"""Of evidence that is listed: products of observations, rows with what is hidden, and people."""
+"""Limits of evidence that is listed: products of observations, rows with what is hidden, and people."""
 _AT_ONCE = 1 << 22
 ALL, ONE = "all", "one"
 
@@ -54,19 +55,21 @@ ALL, ONE = "all", "one"
 class Evidence:
     """The exact law of what is seen, one row per secret.
 
+    Args:
+        classes: The likelihoods of the secrets in lowest terms, and how much there is of each.
+        total: What a row sums to: likelihood times amount.
+
     >>> coin = Evidence.of([(3, 1), (1, 3)])
     >>> (coin**3).success(), (coin**3).ratio, len((coin**3).classes)
     (Fraction(27, 32), Fraction(27, 1), 4)
     """
 
     classes: Mapping[tuple[int, ...], int]
-    """The likelihoods of the secrets in lowest terms, and how much there is of each."""
     total: int
-    """What a row sums to: likelihood times amount."""
 
     @classmethod
     def of(cls, columns: Iterable[Sequence[int]]) -> Evidence:
-        """Of the columns of a matrix of integers whose rows have the same sum."""
+        """The evidence of the columns of a matrix of integers whose rows have the same sum."""
         return cls._merged((column, 1) for column in columns)
 
     @classmethod
@@ -104,7 +107,7 @@ class Evidence:
         return whole
 
     def picked(self, rows: Sequence[int]) -> Evidence:
-        """The evidence about secrets of which each stands for one of these rows."""
+        """The evidence about secrets, where each secret stands for one of these rows."""
         return self._merged((tuple(key[row] for row in rows), amount) for key, amount in self.classes.items())
 
     def mixed(self, groups: Sequence[int], weights: Sequence[Fraction]) -> Evidence:
@@ -154,24 +157,29 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """The best guess of a secret, exact where the evidence can be listed, and simulated with real reports."""
+    """The best guess of a secret, exact where the evidence can be listed, and simulated with real reports.
+
+    Args:
+        secrets: Number of possible secrets.
+        prior: Probability of each secret beforehand.
+        evidence: The exact law of all that is seen; None where it is too large to list.
+        most: The largest likelihood ratio that theory allows; infinite where it bounds nothing.
+        leakage: The largest factor by which the success of any guess is multiplied.
+    """
 
     secrets: int
     prior: tuple[Fraction, ...] = field(repr=False)
     evidence: Evidence | None = field(repr=False)
-    """The exact law of all that is seen; None where it is too large to list."""
     most: Ratio = field(repr=False)
-    """The largest likelihood ratio that theory allows; infinite where it bounds nothing."""
     _play: Callable[[int, int], Floats] = field(repr=False)
     leakage: float = field(default=math.inf, repr=False)
-    """By how many times the success of any guess is multiplied at most."""
 
     def blind(self, top: int = 1) -> float:
         """How often the secret is among the `top` likeliest ones before anything is seen."""
         return float(self._before(top))
 
     def success(self, top: int = 1) -> float | None:
-        """How often it is among them afterwards, exactly; None where the evidence cannot be listed."""
+        """How often it is among them afterwards, exactly; None if the evidence cannot be listed."""
         return None if self.evidence is None else float(self.evidence.success(self.prior, top))
 
     def bound(self, top: int = 1) -> float:
@@ -251,10 +259,21 @@ def reidentify(
 ) -> Guess:
     """Who of these people sent all reports of one device, for somebody who knows what each of them would answer?
 
-    `people` is the attacker's table, a column per attribute. `asked` is the protocol of each attribute, or a survey;
-    what is asked and not in the table tells nothing here. In each of `surveys` surveys a device reports every attribute
-    (`ask="all"`) or one that is drawn and shown ("one"): afresh, from its kept state where the protocol has two stages,
-    or with `repeat` the same reports each time.
+    Attributes that are asked and not in the table tell nothing here. A device draws each report afresh, or from a kept
+    state if the protocol has two stages.
+
+    Args:
+        people: The attacker's table: one column of answers per attribute.
+        asked: The protocol of each attribute, by name, or a survey.
+        surveys: Number of surveys that are linked.
+        ask: "all" if a device reports every attribute, "one" if it draws one and shows which.
+        repeat: Whether a device sends the same reports in each survey.
+
+    Returns:
+        The best guess of the person.
+
+    Raises:
+        NumberError: `ask` is unknown, or there are no surveys.
 
     >>> from deniable.protocols import GRR
     >>> table = {"smokes": ["yes", "no", "yes", "no"], "sex": ["f", "f", "m", "m"]}
@@ -275,7 +294,7 @@ def reidentify(
     lengths = {len(people[name]) for name in known}
     if not known or len(lengths) != 1 or not max(lengths):
         raise ShapeError("the attacker's table has a column of the same length, for some person, for what is asked")
-    if ask == ONE and (repeat or any(not protocol.fresh for protocol in known.values())):
+    if ask == ONE and (repeat or any(not protocol.traits.fresh for protocol in known.values())):
         raise ChannelError("reports of one attribute per survey are followed only where each is drawn afresh")
     (count,) = lengths
     devices = {name: _Device(protocol, surveys, repeat) for name, protocol in known.items()}
@@ -328,18 +347,30 @@ def reidentify(
 
 
 class Case(NamedTuple):
-    """A case of several answers that are independent of each other in it."""
+    """A case of several answers that are independent of each other in it.
+
+    Args:
+        weight: How likely the case is.
+        laws: How likely each answer is, for each of those who answer.
+    """
 
     weight: Fraction
-    """How likely the case is."""
     laws: tuple[tuple[Fraction, ...], ...]
-    """How likely each answer is, for each of those who answer."""
 
 
 def household(prior: Any, people: int, agree: Any = 1) -> list[Case]:
     """People who share an answer with probability `agree`, and else answer each for themselves; for `correlated`.
 
-    `prior` is how common each answer is. `agree` is then the correlation of any two of them.
+    Args:
+        prior: How common each answer is.
+        people: Number of people.
+        agree: Probability that all of them share one answer; the correlation of any two.
+
+    Returns:
+        The cases.
+
+    Raises:
+        NumberError: The shares do not sum to 1, or a number is out of range.
 
     >>> [float(case.weight) for case in household(["1/4", "3/4"], people=3, agree="1/2")]
     [0.125, 0.375, 0.5]
@@ -361,8 +392,17 @@ def household(prior: Any, people: int, agree: Any = 1) -> list[Case]:
 def correlated(asked: Protocol | Sequence[Protocol], joint: Any, about: int = 0) -> Guess:
     """What somebody answered, from the reports of all whose answers depend on it: a household, or further questions.
 
-    `joint` is how likely answers are together: a table with an axis per protocol, or cases such as those of
-    `household`. A single protocol is that of everybody. `about` says whose answer is guessed.
+    Args:
+        asked: The protocol of each answer, or one for all.
+        joint: How likely answers are together: a table with one axis per protocol, or cases such as those of
+            `household`.
+        about: Position of the answer that is guessed.
+
+    Returns:
+        The best guess of that answer.
+
+    Raises:
+        ShapeError: The number of protocols does not fit `joint`.
 
     >>> from deniable.protocols import GRR
     >>> coin = GRR(["yes", "no"], epsilon=1)
@@ -462,9 +502,19 @@ def recurrence(
 ) -> Guess:
     """Which of these streams of answers a device had, from all its reports: did an answer change, did it come back?
 
-    A stream is the answers of one device over the epochs. A protocol in two stages draws from a state per answer, of
-    which `values` are kept at most; with `repeat` a device draws one report per answer and sends it again; else each
-    report is drawn afresh.
+    A protocol in two stages draws from a state per answer; other protocols draw each report afresh, unless `repeat`.
+
+    Args:
+        protocol: The protocol.
+        streams: Answers of one device over the epochs, for each possible stream.
+        values: Maximum number of answers whose state a device keeps.
+        repeat: Whether a device draws one report per answer and sends it again.
+
+    Returns:
+        The best guess of the stream.
+
+    Raises:
+        ShapeError: There are fewer than two streams, or they differ in length.
 
     >>> from deniable.protocols import GRR, LGRR
     >>> same, changed = ["yes"] * 8, ["yes", "no"] * 4
@@ -493,10 +543,15 @@ def recurrence(
     return Guess(len(streams), prior, _try(lambda: device.evidence(rows)), device.most_between(rows), play)
 
 
-def _evolving(protocol: Any, streams: Sequence[Sequence[Any]], prior: tuple[Fraction, ...]) -> Guess:
-    """Of a protocol whose guarantee is about whole streams: from the laws of all its reports."""
+def _evolving(protocol: Protocol, streams: Sequence[Sequence[Any]], prior: tuple[Fraction, ...]) -> Guess:
+    """The guess for a protocol whose guarantee is about whole streams: from the laws of all its reports."""
+    match protocol.law().structure:
+        case Stream() as device if isinstance(protocol.domain, ListedDomain):
+            size = protocol.domain.size
+        case _:
+            raise ChannelError("the law of this protocol does not say how a device goes from epoch to epoch")
     places = [tuple(int(place) for place in protocol.domain.encode(list(stream))) for stream in streams]
-    laws = protocol.stream_laws() if protocol.domain.size**protocol.epochs <= _MOST_ROWS else {}
+    laws = protocol.law().kept.streams() if size**device.epochs <= _MOST_ROWS else {}
     if not set(places) <= set(laws):
         raise ChannelError("the laws of these streams cannot be listed: they change too often, or there are too many")
     rows = [laws[place] for place in places]
@@ -509,11 +564,11 @@ def _evolving(protocol: Any, streams: Sequence[Sequence[Any]], prior: tuple[Frac
         random, bits = np.random.default_rng([seed, n]), Simulation(seed)
         truth = random.integers(len(rows), size=n)
         number = {report: place for place, report in enumerate(seen)}
-        sent = protocol.streams([list(streams[which]) for which in truth], bits)
+        sent = device.streams([list(streams[which]) for which in truth], bits)
         reports = np.concatenate([each.array for each in sent], axis=1)
         return _ranks(table[:, [number[row.tobytes()] for row in reports]].T, truth, random)
 
-    return Guess(len(rows), prior, evidence, protocol.whole_ratio, play)
+    return Guess(len(rows), prior, evidence, protocol.law().kept.ratio, play)
 
 
 class _Device:
@@ -521,8 +576,12 @@ class _Device:
 
     def __init__(self, protocol: Protocol, epochs: int, repeat: bool, values: int | None = None) -> None:
         self.protocol, self.epochs, self.values = protocol, epochs, values
-        self.repeat = repeat and protocol.fresh
+        self.repeat = repeat and protocol.traits.fresh
         self.reader = Reader(protocol)
+        self.staged: Stages | None = None
+        match protocol.law().structure:
+            case Stages() as staged:
+                self.staged = staged
 
     def places(self, answers: Sequence[Any]) -> NDArray[np.intp]:
         return np.asarray(self.protocol.domain.encode(list(answers)), dtype=np.intp)
@@ -534,15 +593,15 @@ class _Device:
     @property
     def kept(self) -> bool:
         """Whether reports share a state, or are that state."""
-        return self.repeat or not self.protocol.fresh
+        return self.repeat or not self.protocol.traits.fresh
 
     @cached_property
     def stages(self) -> tuple[Channel, Channel]:
         """From answers to states, and from states to reports."""
-        if isinstance(self.protocol, Memoized):
-            if self.protocol.state_forms * self.reader.size > _MOST_CLASSES:
+        if self.staged is not None:
+            if self.protocol.law().kept.state_forms * self.reader.size > _MOST_CLASSES:
                 raise ChannelError("the states of this protocol are too many to list")
-            return self.protocol.stages
+            return self.staged.channels()
         names = list(self.channel.outputs)
         same = [[int(a == b) for b in range(len(names))] for a in range(len(names))]
         return self.channel, Channel.from_integers(same, 1, names, names)
@@ -550,7 +609,7 @@ class _Device:
     @cached_property
     def heads(self) -> dict[bytes, list[int]]:
         """The states by what a device draws once, whatever it answers."""
-        size = self.protocol.shared_bytes if isinstance(self.protocol, Memoized) else 0
+        size = 0 if self.staged is None else self.staged.shared_bytes
         found: dict[bytes, list[int]] = {}
         for place, state in enumerate(self.stages[0].outputs):
             found.setdefault(bytes.fromhex(str(state))[:size], []).append(place)
@@ -559,9 +618,9 @@ class _Device:
     def stored(self, row: Sequence[int], head: Sequence[int]) -> list[int]:
         """Whose state is reported in each epoch, as the place of an answer that has the same."""
         keys: list[Any] = list(row)
-        if isinstance(self.protocol, Memoized):
+        if self.staged is not None:
             state = bytes.fromhex(str(self.stages[0].outputs[head[0]]))
-            keys = [self.protocol.kept_under(place, state) for place in row]
+            keys = [self.staged.key(place, state) for place in row]
         first = dict(reversed(list(zip(keys, row, strict=True))))
         known = list(dict.fromkeys(keys))[: self.values]
         return [first[key if key in known else known[0]] for key in keys]
@@ -606,8 +665,8 @@ class _Device:
         """The reports of one device as places among the outputs."""
         labels = self.reader.labels
         answers = [labels[place] for place in row]
-        if isinstance(self.protocol, Memoized):
-            sent = self.protocol.stream(answers, self.values, bits)
+        if self.staged is not None:
+            sent = self.staged.device.stream(answers, self.values, bits)
         elif self.repeat:
             drawn = {place: self.protocol.report(labels[place], bits) for place in self.stored(row, [])}
             sent = [drawn[place] for place in self.stored(row, [])]
@@ -617,7 +676,7 @@ class _Device:
         return [outputs.output_index(report.hex()) for report in sent]
 
     def log_likelihood(self, row: Sequence[int], seen: NDArray[np.intp]) -> Floats:
-        """Of one stream, for the reports of several devices."""
+        """The log likelihood of one stream, for the reports of several devices."""
         with np.errstate(divide="ignore"):
             if not self.kept:
                 return np.asarray(np.log(self.channel.rows[list(row), seen]).sum(axis=1))
@@ -642,42 +701,44 @@ class _Device:
             )
         if self.repeat:
             return np.asarray(np.log(self.reader.likelihoods(self.reader.sent(answers, bits))))
-        protocol: Any = self.protocol
+        assert self.staged is not None
+        device = self.staged.device
         first, second = self.stages
-        states = protocol.permanents([self.reader.labels[place] for place in answers], bits)
+        states = device.permanents([self.reader.labels[place] for place in answers], bits)
         place = {str(output): number for number, output in enumerate(second.outputs)}
         total = np.zeros((len(answers), len(second.rows)))
         for _ in range(epochs):
-            rows = protocol.reports(states, bits).array
+            rows = device.reports(states, bits).array
             total += np.log(second.rows[:, [place[row.tobytes().hex()] for row in rows]]).T
         return np.asarray(np.logaddexp.reduce(np.log(first.rows)[None] + total[:, None, :], axis=2))
 
     # -- theory ------------------------------------------------------------------------------------
 
     def most(self, epochs: int) -> Ratio:
-        """Between two answers that never change."""
+        """The largest ratio between two answers that never change."""
         ratio = _ratio(self.protocol)
-        if isinstance(ratio, float) or (self.kept and not isinstance(self.protocol, Memoized)):
+        if isinstance(ratio, float) or (self.kept and self.staged is None):
             return ratio
-        if isinstance(self.protocol, Memoized):
-            return min(self.protocol.permanent_ratio, self.protocol.levels(epochs).any.ratio)
+        if self.staged is not None:
+            any_two: Fraction = self.staged.levels(epochs).any.ratio
+            return min(self.staged.ratio, any_two)
         return ratio**epochs
 
     def leakage(self, epochs: int) -> float:
-        """By how many times the reports of an answer that never changes multiply the success of any guess at most."""
+        """The largest factor by which the reports of an answer that never changes multiply the success of a guess."""
         once = min(float(_ratio(self.protocol)), float(self.reader.size))
-        if isinstance(self.protocol, Memoized):  # no more than the state itself would tell
+        if self.staged is not None:  # no more than the state itself would tell
             with suppress(ChannelError):
                 return float(self.stages[0].rows.max(axis=0).sum())
-            return min(float(self.protocol.permanent_ratio), float(self.reader.size))
-        if self.protocol.attack is not None:
-            once = self.protocol.attack * self.reader.size
+            return min(float(self.staged.ratio), float(self.reader.size))
+        if self.protocol.worth().guess is not None:
+            once = self.protocol.worth().guess * self.reader.size
         elif self.reader.listed is not None:
             once = float(self.channel.rows.max(axis=0).sum())
         return once if self.kept else once**epochs
 
     def most_between(self, rows: Sequence[Sequence[int]]) -> Ratio:
-        """Between these streams: by their states where these recur in the same pattern, else epoch by epoch."""
+        """The largest ratio of these streams: by their states if these recur in the same pattern, else by epoch."""
         ratio = _ratio(self.protocol)
         if not self.kept or isinstance(ratio, float):
             return ratio if isinstance(ratio, float) else ratio**self.epochs
@@ -689,16 +750,16 @@ class _Device:
                 patterns.add((head[0], tuple(distinct.index(place) for place in used)))
                 states = max(states, len(distinct))
         alike = len(patterns) == len(self.heads)
-        if isinstance(self.protocol, Memoized):
-            apart = self.protocol.levels(self.epochs, self.values).any.ratio
-            return min(self.protocol.permanent_ratio**states, apart) if alike else apart
+        if self.staged is not None:
+            apart: Fraction = self.staged.levels(self.epochs, self.values).any.ratio
+            return min(self.staged.ratio**states, apart) if alike else apart
         return ratio**states if alike else math.inf
 
 
 def _ratio(protocol: Protocol) -> Ratio:
     """The ratio of a report between any two answers; infinite where its guarantee is about others."""
     promised = protocol.guarantee
-    return protocol.ratio if promised.relation == ANY and not promised.delta and not protocol.clear else math.inf
+    return protocol.ratio if promised.relation == ANY and not promised.delta and not protocol.law().clear else math.inf
 
 
 # -- which profile ---------------------------------------------------------------------------------------
@@ -712,13 +773,26 @@ def profile_inference(
     Between two profiles that are joined, a guess is right with probability e^epsilon / (1 + e^epsilon) at most; further
     apart, epsilon counts for each step on the way. Several reports are of values that are drawn anew.
 
+    Args:
+        mechanism: The mechanism, or its protocol.
+        pair: The profiles to distinguish; all profiles if None.
+        prior: Probability of each profile; uniform if None.
+        reports: Number of reports, each of a value that is drawn anew.
+
+    Returns:
+        The best guess of the profile.
+
+    Raises:
+        ShapeError: There are fewer than two profiles, or one is not in the graph.
+        NumberError: There are no reports.
+
     >>> from deniable.protocols.profiles import ProfileGraph, OneBitCluster
     >>> graph = ProfileGraph.chain({"early": 0.1, "day": 0.5, "late": 0.9})
     >>> found = profile_inference(OneBitCluster(graph, epsilon=1), pair=["early", "day"])
     >>> round(found.success(), 4), round(found.bound(), 4)
     (0.658, 0.7311)
     """
-    table = mechanism if isinstance(mechanism, ProfileTable) else ProfileTable(mechanism)
+    table = mechanism if isinstance(mechanism, Protocol) else ProfileTable(mechanism)
     if exact.whole(reports, "the number of reports") < 1:
         raise NumberError("an attacker sees one report at least")
     labels = list(table.graph.labels)
@@ -759,7 +833,7 @@ def profile_inference(
 
 
 def _steps(edges: Iterable[Sequence[int]], rows: Sequence[int]) -> int | None:
-    """The most edges on the way between two of these nodes; None where there is none between some."""
+    """The most edges on the way between two of these nodes; None if two of them are not connected."""
     near: dict[int, set[int]] = {}
     for one, other in edges:
         near.setdefault(one, set()).add(other)

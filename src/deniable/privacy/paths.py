@@ -1,10 +1,10 @@
-"""Whether what an audit follows is what a device sends: every way to a report, on equal bits, and on the system's bits.
+"""Checks that an audit follows the code that devices run: every way to a report, on equal bits and the system's bits.
 
 Ways       the code of one report itself; `report`, `report_encoded` and `privatize`, which lead to it and which no kind
            may change (`protocols.base.sealed`); of two stages, a kept state and a report from it; whole columns, from
            answers and from answers that were read before; and reports with public coins, as a ledger draws them
-Bits       once those of a simulation; once those of `SYSTEM`, the very object that a device draws from, which for so
-           long gives the bytes of the simulation. Code that sends something else to a device is told apart by that
+Bits       once those of a simulation; once those of `SYSTEM`, the very object that a device draws from, which gives the
+           bytes of the simulation during the check. This detects code that sends something else on a device
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy as np
 from deniable.errors import DomainError
 from deniable.protocols import Protocol
 from deniable.protocols.base import unsealed
+from deniable.protocols.structures import Stages
 from deniable.randomness import SYSTEM, Bits, Simulation, Tied
 from deniable.randomness.secure import _Stream
 
 COMPARED, MOST_COMPARED, _BOXED = 256, 1 << 10, 16
-"""Reports that are compared each way, at most so many where there are more answers, and how many of `privatize`."""
+"""Reports to compare each way; the most of them, if there are more answers; and reports by `privatize`."""
 _SEED, _PUBLIC = 1729, 0x5EED
+_STATE = "permanent()"
 
 
 @contextmanager
@@ -62,24 +64,27 @@ def _disagreement(protocol: Protocol, answers: Sequence[Any]) -> str:
     def column(bits: Bits | None) -> list[bytes]:
         return [protocol.privatize(some, bits).to_bytes()]
 
-    followed = each(lambda _, encoded, bits: protocol._one(encoded, SYSTEM if bits is None else bits))
+    followed = each(lambda _, encoded, bits: protocol.draw(encoded, SYSTEM if bits is None else bits))
     ways: dict[str, tuple[Callable[[Bits | None], list[bytes]], Callable[[Bits | None], list[bytes]]]] = {
         "report()": (followed, each(lambda answer, _, bits: protocol.report(answer, bits))),
         "report_encoded()": (followed, each(lambda _, encoded, bits: protocol.report_encoded(encoded, bits))),
         "privatize()": (lambda bits: followed(bits)[:_BOXED], boxed),
         "privatize() of a column": (_encoded_column(protocol, some), column),
     }
-    staged: Any = protocol
-    if hasattr(protocol, "permanent"):
-        kept = each(lambda answer, _, bits: staged.report_from(staged.permanent(answer, bits), bits))
-        ways["a report from a kept state"] = (followed, kept)
-    if protocol.is_tied:
+    match protocol.law().structure:
+        case Stages(device=staged) as stages:
+            kept = each(lambda answer, _, bits: staged.report_from(staged.permanent(answer, bits), bits))
+            ways["a report from a kept state"] = (followed, kept)
+            states = each(lambda _, encoded, bits: stages.state(encoded, SYSTEM if bits is None else bits))
+            ways[_STATE] = (states, each(lambda answer, _, bits: staged.permanent(answer, bits)))
+    if protocol.law().public is not None:
         tied = each(lambda _, encoded, bits: protocol.report_encoded(encoded, Tied(bits or SYSTEM, _PUBLIC)))
         ways["a report with public coins"] = (tied, tied)
     for name, (expected, sent) in ways.items():
         told = expected(Simulation(_SEED))
         if sent(Simulation(_SEED)) != told:
-            return f"{name} sends other bytes than the code that draws one report"
+            what = "a state" if name == _STATE else "one report"
+            return f"{name} sends other bytes than the code that draws {what}"
         with replayed(Simulation(_SEED)):
             if sent(None) != told:
                 return f"{name} sends other bytes from the system's bits than from equal bits of a simulation"
@@ -88,7 +93,7 @@ def _disagreement(protocol: Protocol, answers: Sequence[Any]) -> str:
 
 def _encoded_column(protocol: Protocol, answers: Sequence[Any]) -> Callable[[Bits | None], list[bytes]]:
     def drawn(bits: Bits | None) -> list[bytes]:
-        rows = protocol._many(protocol.domain.encode(answers), SYSTEM if bits is None else bits)
+        rows = protocol.draw_many(protocol.domain.encode(answers), SYSTEM if bits is None else bits)
         return [np.ascontiguousarray(rows).tobytes()]
 
     return drawn

@@ -4,7 +4,7 @@ Forger     runs many fake devices, knows the protocol, and sends any valid repor
 Attacks    random: any valid report. targeted: honest reports of the favoured answers. maximal: the report with the
            largest weight for them. selected: the best of many honest reports, which no test of single reports refuses.
            single: honest reports that support one favoured answer, so that none supports several
-Gain       a read-out is a function T of the mean tally. Of n honest people the tally is n h on average, h the sum
+Gain       a read-out is a function T of the mean tally. The tally of n honest people is n h on average, with h the sum
            over the answers of their shares times the law of a report; m forged ones add m r. So the figures move by
              T((n h + m r) / (n + m)) - T(h)
            which for every read-out that is linear in the tally is exactly m / (n + m) (w(r) - w(h)): w(r) is what the
@@ -12,7 +12,7 @@ Gain       a read-out is a function T of the mean tally. Of n honest people the 
            the largest weight: `leverage`. For others it holds on average to the first order of 1 / n. `gains` compares
            it with collections of real reports, for every kind whose reports can be listed
 Weight     read off the estimator itself, by adding the report to a tally
-Defences   implausible reports are refused (`protocol.plausible`); the tally is tested against every population
+Defences   implausible reports are refused (`Law.plausible`); the tally is tested against every population
            (`misfit`); reports that support answers together more often than each alone explains; reports that
            agree too well, byte for byte; consistent shares; and intervals that hold for the honest reports alone,
            `estimate.robust(m)`, the only one that no forger gets around
@@ -32,13 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import Channel
+from deniable.domains import ListedDomain
 from deniable.errors import DeniableError, MismatchError, NumberError
 from deniable.protocols import Protocol, Reports, Tally
-from deniable.protocols.frequency.histogram import PureProtocol
-from deniable.protocols.frequency.unary import UnaryProtocol
-from deniable.protocols.groups import Groups
+from deniable.protocols.structures import Choice
+from deniable.protocols.traits import needs_candidates
 from deniable.randomness import Bits, Simulation, source_of
-from deniable.results import Estimate, Floats
+from deniable.results import Floats
 from deniable.results.significance import too_many
 
 ATTACKS = ("random", "targeted", "maximal", "selected", "single")
@@ -47,7 +47,7 @@ SUSPICIOUS = 0.001
 """p-values below this are an alarm."""
 
 _TRIES = 64
-"""Honest reports, of which a forger selects one."""
+"""A forger selects one of this many honest reports."""
 _CROWD = 4096
 """Honest reports of a tally to which a forged report is added to weigh it."""
 _MANY = 1 << 14
@@ -55,7 +55,7 @@ _MANY = 1 << 14
 _GROUPED = 8
 """Answers of a group that is tested for being supported together."""
 _PAIRED = 512
-"""Answers of which pairs are looked at: the best supported ones."""
+"""Pairs of this many answers are tested: the best supported ones."""
 
 
 # -- forging -------------------------------------------------------------------------------------------
@@ -64,7 +64,18 @@ _PAIRED = 512
 def forge(protocol: Protocol, favour: Any, reports: int = 1, how: str = "maximal", bits: Bits | None = None) -> Reports:
     """Reports of fake devices that favour some answers; for studies.
 
-    `how` is one of `ATTACKS`. Raises NumberError for an unknown one, and for fewer than no reports.
+    Args:
+        protocol: The protocol.
+        favour: The answer, or the answers, that the reports favour.
+        reports: Number of reports.
+        how: One of `ATTACKS`.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        The forged reports.
+
+    Raises:
+        NumberError: The attack is unknown, or the number is negative.
 
     >>> from deniable.protocols import OUE
     >>> protocol = OUE(["never", "once", "often"], epsilon=1)
@@ -78,9 +89,9 @@ def forge(protocol: Protocol, favour: Any, reports: int = 1, how: str = "maximal
     source = source_of(bits)
     answers = list(favour) if isinstance(favour, list | tuple | np.ndarray) else [favour]
     if how == "random":
-        rows = protocol.any_reports(reports, source)
+        rows = protocol.law().any_reports(reports, source)
     elif how == "maximal":
-        best = _best(protocol, answers, protocol.forgeries(protocol.domain.encode(answers)))
+        best = _best(protocol, answers, protocol.worth().forgeries(protocol.domain.encode(answers)))
         rows = np.tile(best, (reports, 1))
     else:
         tries = {"targeted": 1, "selected": _TRIES, "single": 16}[how]
@@ -100,11 +111,12 @@ def _scores(
     protocol: Protocol, answers: list[Any], how: str, drawn: NDArray[np.int64]
 ) -> Callable[[NDArray[np.uint8]], Floats]:
     """How much reports say for the favoured answers together, or each for its own alone."""
-    if isinstance(protocol, PureProtocol):
+    support = protocol.law().support
+    if support is not None:
         places = protocol.domain.encode(answers)
 
         def supported(rows: NDArray[np.uint8]) -> Floats:
-            speaks = protocol.support(rows)
+            speaks = support.of(rows)
             own = speaks[np.arange(len(rows)), places[drawn]]
             return np.asarray(speaks[:, places].sum(axis=1) if how == "selected" else own, dtype=np.float64)
 
@@ -141,7 +153,7 @@ class Crowd:
     """Honest reports of many answers, to which forged ones are added to see what they do."""
 
     def __init__(self, protocol: Protocol, answers: list[Any]) -> None:
-        # Whoever is in the crowd, the weights are the same: here the favoured answers and the domain's example.
+        # The weights are the same for any crowd: here the favoured answers and the domain's example.
         held = [*answers, protocol.domain.example]
         values = [held[place % len(held)] for place in range(_CROWD)]
         self.protocol, self.answers = protocol, answers
@@ -152,12 +164,12 @@ class Crowd:
         return read(self.protocol, tally, self.answers).unbiased
 
     def direction(self) -> Floats:
-        """Of the figures: what they would be if everybody had the favoured answers, against what they are."""
-        if isinstance(self._read(self.tally), Estimate):
+        """What the figures would be if everybody had the favoured answers, against what they are."""
+        if self._read(self.tally).family == "shares":
             return _favoured(self.protocol, self.answers, self.rows.labels)
         people = np.full(len(self.answers), self.tally.n // len(self.answers))
         people[0] += self.tally.n - int(people.sum())
-        whole = self.protocol.truth(self.answers, people)
+        whole = self.protocol.worth().truth(self.answers, people)
         known = self.rows.stderr > 0
         away = np.where(known, whole - self.rows.value, 0.0) / np.where(known, self.rows.stderr, 1.0)
         return np.nan_to_num(away)
@@ -176,18 +188,18 @@ class Crowd:
 
 def read(protocol: Protocol, tally: Tally, answers: list[Any]) -> Any:
     """The estimate; of protocols that look for texts or find them, that of these answers."""
-    if protocol.finds:
-        return protocol.estimate_of(tally, answers)
-    if protocol.needs_candidates:
+    if protocol.traits.answers == "found":
+        return protocol.estimate(tally, values=answers)  # type: ignore[call-arg]
+    if needs_candidates(protocol):
         return protocol.estimate(tally, answers)  # type: ignore[call-arg]
     return protocol.estimate(tally)
 
 
 def _favoured(protocol: Protocol, answers: list[Any], labels: Sequence[Any]) -> Floats:
     """Which shares are those of the favoured answers."""
-    if protocol.finds or protocol.needs_candidates:
+    if protocol.traits.answers == "found" or needs_candidates(protocol):
         return np.ones(len(labels))
-    found: Floats = np.sign(protocol.truth(answers))
+    found: Floats = np.sign(protocol.worth().truth(answers))
     return found
 
 
@@ -195,21 +207,37 @@ def _favoured(protocol: Protocol, answers: list[Any], labels: Sequence[Any]) -> 
 
 
 class Gain(NamedTuple):
-    """What forged reports did to the sum of the favoured shares, or to another figure, and what theory says."""
+    """What forged reports did to the sum of the favoured shares, or to another figure, and what theory says.
+
+    Args:
+        measured: Mean over the runs.
+        expected: m / (n + m) times the difference of the forged reports' weight and the honest figure.
+        stderr: The standard error of `measured`, over the runs.
+    """
 
     measured: float
     expected: float
-    """m / (n + m) times the difference of the forged reports' weight and the honest figure."""
     stderr: float
-    """Of `measured`, over the runs."""
 
 
 def gain(
     protocol: Protocol, answers: Any, favour: Any, fakes: int, how: str = "maximal", runs: int = 20, seed: int = 0
 ) -> Gain:
-    """Forge so many reports among those of these people, several times, and compare with theory.
+    """Forge `fakes` reports among those of these people, several times, and compare with theory.
 
-    For shares of listed answers and means: of the favoured answers' shares the sum, of a mean the mean.
+    For shares of listed answers, the gain is in the sum of the favoured answers' shares; for means, in the mean.
+
+    Args:
+        protocol: The protocol.
+        answers: Answers of the honest people.
+        favour: The answer, or the answers, that the attacker favours.
+        fakes: Number of forged reports.
+        how: One of `ATTACKS`.
+        runs: Number of simulated collections.
+        seed: Seed of the simulation.
+
+    Returns:
+        The measured and the expected gain.
 
     >>> from deniable.protocols import GRR
     >>> found = gain(GRR(4, epsilon=1), [0, 1, 2, 3] * 2500, [3], fakes=100)
@@ -217,8 +245,12 @@ def gain(
     True
     """
     picked = list(favour) if isinstance(favour, list | tuple | np.ndarray) else [favour]
-    whole = protocol.truth(answers)
-    rows = np.sign(protocol.truth(picked)) if isinstance(protocol.estimate(protocol.empty()), Estimate) else np.ones(1)
+    whole = protocol.worth().truth(answers)
+    rows = (
+        np.sign(protocol.worth().truth(picked))
+        if protocol.estimate(protocol.empty()).family == "shares"
+        else np.ones(1)
+    )
     if whole.shape != rows.shape:
         raise MismatchError(f"the gain of {protocol.name} is not one number: see `gains`")
     n, bits = len(answers), Simulation(seed)
@@ -231,7 +263,7 @@ def gain(
         if how == "maximal":
             said = [float(rows @ crowd.weights(np.asarray(forged)[0]))]
         elif how == "targeted":
-            said = [float(rows @ protocol.truth(picked))]
+            said = [float(rows @ protocol.worth().truth(picked))]
         else:
             each = protocol.estimate(protocol.tally(forged)).unbiased.table().value
             said.append(float(rows @ each))
@@ -240,19 +272,24 @@ def gain(
 
 
 class Moved(NamedTuple):
-    """What forged reports do to each figure of an unbiased read-out: by theory, and in simulated collections."""
+    """What forged reports do to each figure of an unbiased read-out: by theory, and in simulated collections.
+
+    Args:
+        expected: T((n h + m r) / (n + m)) - T(h), from the exact law of a report.
+        measured: Mean over the runs.
+        stderr: The standard errors of `measured`, over the runs.
+        linear: Whether the read-out is linear in the tally: then `expected` is m / (n + m) (w(r) - w(h)), exactly.
+        shown: The rows of the result as it is shown, which may be fitted or made consistent: what they moved by,
+            measured.
+        before: T(h): what honest people show.
+    """
 
     expected: Floats
-    """T((n h + m r) / (n + m)) - T(h), from the exact law of a report."""
     measured: Floats
     stderr: Floats
-    """Of `measured`, over the runs."""
     linear: bool
-    """Whether the read-out is linear in the tally: then `expected` is m / (n + m) (w(r) - w(h)), exactly."""
     shown: Floats
-    """The rows of the result as it is shown, which may be fitted or made consistent: what they moved by, measured."""
     before: Floats
-    """T(h): what honest people show."""
 
     @property
     def deviation(self) -> float:
@@ -273,8 +310,21 @@ def gains(
 ) -> dict[str, Moved]:
     """What forged reports do to every figure of any kind of protocol, against theory; for small ones.
 
-    `people` is how many hold each input of `protocol.channel()`, and `favour` is the place of the favoured input.
-    Raises ChannelError where the reports cannot be listed.
+    Args:
+        protocol: The protocol.
+        people: Number of people for each input of `protocol.channel()`.
+        favour: Position of the favoured input.
+        fakes: Number of forged reports.
+        attacks: Names of the attacks.
+        runs: Number of simulated collections.
+        seed: Seed of the simulation.
+        channel: The protocol's channel, if it is known already.
+
+    Returns:
+        The changes of all figures, by attack.
+
+    Raises:
+        ChannelError: The reports cannot be enumerated.
 
     >>> from deniable.protocols import Ranges
     >>> from deniable.domains import Integers
@@ -283,7 +333,7 @@ def gains(
     {'random': True, 'targeted': True, 'maximal': True}
     """
     law = protocol.channel() if channel is None else channel
-    answers = [protocol.domain.answer(label) for label, _ in protocol._inputs()]
+    answers = [protocol.domain.answer(label) for label, _ in protocol.law().inputs()]
     favoured, bits = [answers[favour]], Simulation(seed)
     exactly = _Exactly(protocol, law, answers, people)
     column = [answer for answer, many in zip(answers, people, strict=True) for _ in range(many)]
@@ -349,7 +399,7 @@ class _Exactly:
         return self.places[form]
 
     def _read(self, often: NDArray[np.int64]) -> Any:
-        """What so many reports of each form say."""
+        """The estimate from these counts of each form of a report."""
         counts = often @ np.array(self.tallies[: often.size])
         return read(self.protocol, Tally(self.protocol.fingerprint, int(often.sum()), counts), self.answers)
 
@@ -365,7 +415,7 @@ class _Exactly:
         return found
 
     def gain(self, likely: Floats, fakes: int) -> tuple[Floats, bool]:
-        """What so many reports of a law move each figure by, and whether the read-out is linear."""
+        """How far `fakes` reports of a law move each figure, and whether the read-out is linear."""
         size = len(self.places)
         honest, forged = (np.pad(one, (0, size - one.size)) for one in (self.honest, likely))
         together = _whole(honest, self.n) + _whole(forged, fakes)
@@ -398,20 +448,23 @@ def _whole(often: Floats, total: int) -> NDArray[np.int64]:
 
 
 class Inspection(NamedTuple):
-    """What speaks for forged reports among some; p-values that hold whatever honest people answered."""
+    """What speaks for forged reports among some; p-values that hold whatever honest people answered.
+
+    Args:
+        implausible: Reports that no honest device sends: a collector refuses them.
+        misfit: The p-value of the tally, against every population.
+        pairs: The p-value of reports that support several answers together; 1 if reports support no answers.
+        agreement: The p-value of reports that are the same, byte for byte; 1 if that says nothing.
+        groups: The answers that are supported together too often, where some are.
+        n: How many reports were looked at.
+    """
 
     implausible: int
-    """Reports that no honest device sends: a collector refuses them."""
     misfit: float
-    """Of the tally, against every population."""
     pairs: float
-    """Of reports that support several answers together; 1 where reports support no answers."""
     agreement: float
-    """Of reports that are the same, byte for byte; 1 where that says nothing."""
     groups: tuple[str, ...] = ()
-    """The answers that are supported together too often, where some are."""
     n: int = 0
-    """How many reports were looked at."""
 
     @property
     def words(self) -> str:
@@ -422,8 +475,8 @@ class Inspection(NamedTuple):
         """
         if not self.alarm:
             return (
-                f"No sign of forged reports among {self.n:,}. Whoever knows these tests sends reports that pass them: "
-                "estimate --robust M says what M of them may have done."
+                f"No sign of forged reports among {self.n:,}. An attacker who knows these tests can "
+                "send reports that pass them: estimate --robust M says what M of them may have done."
             )
         found = []
         if self.implausible:
@@ -453,6 +506,13 @@ class Inspection(NamedTuple):
 def inspect(protocol: Protocol, reports: Reports | NDArray[np.uint8]) -> Inspection:
     """Look for forged reports, by everything that the reports themselves say.
 
+    Args:
+        protocol: The protocol.
+        reports: The reports.
+
+    Returns:
+        P-values of the tests for forged reports.
+
     >>> from deniable.protocols import OUE
     >>> from deniable.randomness import Simulation
     >>> protocol = OUE(20, epsilon=1)
@@ -462,7 +522,7 @@ def inspect(protocol: Protocol, reports: Reports | NDArray[np.uint8]) -> Inspect
     (False, True)
     """
     rows = np.asarray(reports)
-    good = protocol.plausible(rows)
+    good = protocol.law().plausible(rows)
     kept = rows[good]
     misfit = protocol.misfit(protocol.tally(kept)).p_value if len(kept) else 1.0
     pairs, agreement, named = _tests(protocol, kept)
@@ -471,18 +531,17 @@ def inspect(protocol: Protocol, reports: Reports | NDArray[np.uint8]) -> Inspect
 
 def _tests(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, float, tuple[str, ...]]:
     """The p-values of pairs and of agreement; where people report one of several groups, those of the groups."""
-    if not isinstance(protocol, Groups):
-        pairs, named = _pairs(protocol, rows)
-        return pairs, _agreement(protocol, rows), named
-    many, each = len(protocol.groups), [(1.0, 1.0, ())]
-    for group, _, own in protocol._split(rows):
-        each.append(_tests(protocol.groups[group].protocol, protocol._inner(group, own)))  # type: ignore[arg-type]
-    least = min(each, key=lambda one: one[0])
-    return min(1.0, many * least[0]), min(1.0, many * min(one[1] for one in each)), least[2]
+    match protocol.law().structure:
+        case Choice() as choice:
+            each = [(1.0, 1.0, ()), *(_tests(member, own) for member, own in choice.split(rows))]
+            many, least = len(choice.members), min(each, key=lambda one: one[0])
+            return min(1.0, many * least[0]), min(1.0, many * min(one[1] for one in each)), least[2]
+    pairs, named = _pairs(protocol, rows)
+    return pairs, _agreement(protocol, rows), named
 
 
 def _pairs(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, tuple[str, ...]]:
-    """Of the pair of answers that is supported together most, given how often each is supported alone.
+    """The p-value of the pair of answers that is supported together most, given how often each is supported alone.
 
     Whatever a person answered, the product of the two supports, each less q, is a known constant on average, zero for
     bits and linear hashes: so its sum is tested against every population, by Bernstein's inequality. Where all bits are
@@ -490,15 +549,16 @@ def _pairs(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, tuple[st
     """
     from deniable.protocols.ranges.cells import law_of  # loads a family of protocols
 
-    if not isinstance(protocol, PureProtocol) or protocol.support_size == 1 or protocol.domain.size < 2:
+    support, domain = protocol.law().support, protocol.domain
+    if support is None or support.size == 1 or not isinstance(domain, ListedDomain) or domain.size < 2:
         return 1.0, ()
-    size, n, p, q, law = protocol.domain.size, len(rows), float(protocol.p), float(protocol.q), law_of(protocol)
+    size, n, p, q, law = domain.size, len(rows), float(support.p), float(support.q), law_of(protocol)
     if not n:
         return 1.0, ()
     best = np.argsort(-np.asarray(protocol.estimate(protocol.tally(rows)).counts), kind="stable")[:_PAIRED]
     together = np.zeros((best.size, best.size))
     for start in range(0, n, 1 << 14):
-        beyond = protocol.support(rows[start : start + (1 << 14)])[:, best] - np.float32(q)
+        beyond = support.of(rows[start : start + (1 << 14)])[:, best] - np.float32(q)
         together += beyond.T @ beyond
     np.fill_diagonal(together, -np.inf)
     squares = []
@@ -507,7 +567,7 @@ def _pairs(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, tuple[st
         squares.append(both * (1 - q) ** 4 + one * (q * (1 - q)) ** 2 + none * q**4)
     chosen = [int(place) for place in divmod(int(np.argmax(together)), best.size)]
     excess = float(together[chosen[0], chosen[1]])
-    most = min(_GROUPED, best.size) if isinstance(protocol, UnaryProtocol) else 2
+    most = min(_GROUPED, best.size) if support.independent else 2
     least: tuple[float, list[int]] = 1.0, []
     while True:
         pairs = math.comb(len(chosen), 2)
@@ -521,13 +581,13 @@ def _pairs(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, tuple[st
         added = together[chosen].sum(axis=0)
         chosen.append(int(np.argmax(added)))
         excess += float(added[chosen[-1]])
-    labels = tuple(str(protocol.domain.labels[int(best[one])]) for one in sorted(least[1]))
+    labels = tuple(str(domain.labels[int(best[one])]) for one in sorted(least[1]))
     return least[0], labels if least[0] < SUSPICIOUS else ()
 
 
 def _agreement(protocol: Protocol, rows: NDArray[np.uint8]) -> float:
-    """Of the commonest report: it comes no oftener than the likeliest report of the likeliest answer."""
-    chance = protocol.likeliest
+    """The p-value of the most common report: it is at most as likely as the likeliest report of any answer."""
+    chance = protocol.law().likeliest
     if chance is None or not len(rows):
         return 1.0
     _, often = np.unique(rows, axis=0, return_counts=True)
@@ -542,7 +602,7 @@ class Defended(NamedTuple):
 
     attack: str
     gain: float
-    """By how much the sum of the favoured shares is raised, without a defence."""
+    """How far the sum of the favoured shares rises, without a defence."""
     implausible: float
     """The share of the forged reports that are refused."""
     misfit: float
@@ -564,7 +624,7 @@ class Defended(NamedTuple):
 
 
 def defences(
-    protocol: PureProtocol,
+    protocol: Any,
     answers: Any,
     favour: Sequence[Any],
     fakes: int,
@@ -572,8 +632,21 @@ def defences(
     runs: int = 100,
     seed: int = 0,
 ) -> list[Defended]:
-    """The power of each defence against each attack, and with "none" its false alarms."""
-    truth, places = protocol.truth(answers), protocol.domain.encode(list(favour))
+    """The power of each defence against each attack, and with "none" its false alarms.
+
+    Args:
+        protocol: A protocol for shares of listed answers.
+        answers: Answers of the honest people.
+        favour: Answers that the attacker favours.
+        fakes: Number of forged reports.
+        attacks: Names of the attacks; "none" measures false alarms.
+        runs: Number of simulated collections.
+        seed: Seed of the simulation.
+
+    Returns:
+        One row per attack.
+    """
+    truth, places = protocol.worth().truth(answers), protocol.domain.encode(list(favour))
     found = []
     for attack in attacks:
         bits, figures = Simulation(seed), []
@@ -584,8 +657,8 @@ def defences(
                 forged = np.asarray(forge(protocol, list(favour), fakes, attack, bits))
             everything = np.vstack([honest, forged])
             seen, all_of = inspect(protocol, everything), protocol.estimate(protocol.tally(everything))
-            refused = ~protocol.plausible(forged) if len(forged) else np.zeros(1)
-            left = protocol.estimate(protocol.tally(everything[protocol.plausible(everything)]))
+            refused = ~protocol.law().plausible(forged) if len(forged) else np.zeros(1)
+            left = protocol.estimate(protocol.tally(everything[protocol.law().plausible(everything)]))
             raised = float((all_of.frequencies - truth)[places].sum())
             after = float((left.consistent().frequencies - truth)[places].sum())
             target = places[0]
@@ -593,7 +666,7 @@ def defences(
             inside = [bool(one[target, 0] <= truth[target] <= one[target, 1]) for one in ends]
             wider = float(np.mean(np.ptp(ends[0], axis=1) / np.ptp(ends[1], axis=1)))
             errors = [np.linalg.norm(one.frequencies - truth) for one in (left.consistent(), all_of)]
-            costs = [float((~protocol.plausible(honest)).mean()), float(errors[0] / errors[1]), wider]
+            costs = [float((~protocol.law().plausible(honest)).mean()), float(errors[0] / errors[1]), wider]
             alarms = [one < SUSPICIOUS for one in (seen.misfit, seen.pairs, seen.agreement)]
             figures.append([raised, float(refused.mean()), *alarms, after, *inside, *costs])
         gained, *tests, after_all, covered, plain, lost, error, wider = (float(x) for x in np.mean(figures, axis=0))

@@ -1,13 +1,13 @@
-"""Reports that only one of two inputs sends: seldom, perhaps, and then they give the input away.
+"""Reports that only one of two inputs sends: they may be rare, but they reveal the input.
 
 Marks      what a report shows, as numbers: its length, the whole of it, a byte or two neighbouring ones at a place, a
            byte anywhere, a bit that is set; of a stream, the report of any epoch
-Chosen     on one half of the samples that choose: for two inputs, the marks that were seen of one, so often at least,
-           and never of the other. On the other half of them: the inputs, the kind of mark and how often, by the bound
-           that they will be judged by
+Chosen     on one half of the choosing samples: for two inputs, the marks that one input showed at least a given number
+           of times and the other never. On the other half: the inputs, the kind of mark and the number of times, by the
+           bound that will judge them
 Judged     a report with a mark of its own input is right, one with a mark of the other is wrong. If the client keeps
-           epsilon, the number that is right is binomial with odds of e^epsilon at most, however rare they are
-Visible    the share of reports from which on nine of ten audits find a mark that one input has and the other never
+           epsilon, the number of right ones is binomial with odds of e^epsilon at most, however rare they are
+Visible    the share of reports above which nine of ten audits find a mark that one input has and the other never has
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Rare:
     compared: int
 
     def expected(self, judged: int) -> float:
-        """A careful guess of the bound with so many samples of each input."""
+        """A careful guess of the bound with `judged` samples of each input."""
         right, wrong = (round(count * judged / self.compared) for count in self.counts)
         return lower_bound_of_odds(right, wrong, _CAREFUL)
 
 
 def kinds(width: int, steps: int, lengths: int) -> list[Kind]:
-    """The kinds of marks that reports of so many bytes have, which are of so many epochs and different lengths."""
+    """The kinds of marks of reports with `width` bytes, over `steps` epochs and with this number of lengths."""
     found = [Kind(_whole, lambda _, row, __: f"the report is {row.hex()[:32]}")]
     if lengths > 1:
         found.append(Kind(_length, lambda mark, _, __: f"the report has {mark} bytes"))
@@ -136,9 +136,9 @@ def _once(marks: Marks, order: bool = True) -> Marks:
 
 
 def found(samples: Sequence[Sample], steps: int) -> Rare | None:
-    """The marks by which two of the inputs are told apart best, where one has marks that the other was never seen with.
+    """The marks that distinguish two of the inputs best, if one input has marks that the other was never seen with.
 
-    What chooses them is told apart from what compares them, or else the rarest reports would always look best.
+    Different samples choose and compare them; otherwise the rarest reports would always look best.
     """
     half = len(samples[0]) // 2
     first, second = [sample.head(half) for sample in samples], [sample.tail(half) for sample in samples]
@@ -206,7 +206,7 @@ def _table(chosen: Sequence[Marks]) -> tuple[Marks, NDArray[np.float32]]:
 
 
 def _commonest(known: Marks, often: Marks) -> Marks:
-    """Of too many marks those that some input has most often, in order."""
+    """If there are too many marks, those that some input has most often, in order."""
     return np.sort(known[np.argsort(-often[known], kind="stable")[:_MOST_MARKS]])
 
 

@@ -1,9 +1,9 @@
-"""How much a client tells at least, from what it sends: for any client in any language, without its source.
+"""A lower bound on a client's epsilon from what it sends: for any client in any language, without its source.
 
-Chosen     on one part of the samples: the two inputs and the event that tell them apart best. Events are about the
-           bytes of a report (`events`), and are compared by the bound that they will be judged by, far beyond chance.
-           With a spec at hand there is one more: "the report supports this answer and not that one", and a tenth of
-           the samples finds the answers
+Chosen     on one part of the samples: the two inputs and the event that distinguishes them best. Events are about the
+           bytes of a report (`events`), and are compared by the bound that will judge them, far beyond chance. With a
+           spec there is one more event: "the report supports this answer and not that one", and a tenth of the samples
+           finds the answers
 Bounded    on the other part, where nothing is chosen, in one of two ways; the first part says which promises more
            One way    ln(p / p') from both counts. Nine tenths of the error goes to the event, one tenth to the best
                       event of the opposite direction
@@ -18,8 +18,8 @@ Visible    the smallest epsilon of a client that would be found out in nine of t
            and how rare a report may be that only one input sends
 Power      an audit that finds no event with at least half of the claimed epsilon has no power: it clears nobody
 Client     a function of an input; with `stream=True` a function that makes a device, which is called once per epoch;
-           or a command, which reads one value per line and writes one report per line in hexadecimal digits. Of
-           streams an empty line begins the next device, and is answered by an empty line
+           or a command, which reads one value per line and writes one report per line in hexadecimal digits. With
+           streams, an empty line begins the next device, and is answered by an empty line
 Source     Jagielski, Ullman and Oprea 2020; Arcolezi and Gambs 2024 (LDP-Auditor); Bichsel et al. 2021 (DP-Sniper)
 """
 
@@ -183,7 +183,7 @@ class Command(Client):
         stdin, answers = process.stdin, []
 
         def write() -> None:
-            with suppress(OSError, ValueError):  # if the process has gone, whoever reads finds out
+            with suppress(OSError, ValueError):  # if the process has ended, the reader finds out
                 for start in range(0, len(lines), _CHUNK):
                     stdin.write("".join(line + "\n" for line in lines[start : start + _CHUNK]))
                     stdin.flush()
@@ -284,7 +284,7 @@ class _Watch:
 
 
 def _check_silent(process: subprocess.Popen[str]) -> None:
-    """Refuse a process that has more to say than it was asked: its answers would be taken for those of other values."""
+    """Refuse a process that writes more lines than it was asked for: they would be taken as answers to other values."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(OSError):
@@ -369,7 +369,7 @@ class Found:
     both: bool = False
     """Whether the counts are those of reports that speak for and against their input, of both inputs."""
     weakest: float = math.inf
-    """The least of what other inputs were told apart by, carefully: where it is small the audit is blind for some."""
+    """The smallest careful bound between other inputs: if it is small, the audit is blind to some of them."""
     choosing: int = 0
     """Samples of each input on which the event was chosen."""
     is_rare: bool = False
@@ -383,7 +383,7 @@ class Found:
         return self.beside if self.is_rare and self.beside is not None else self
 
     def doubt(self, claim: float) -> Found | None:
-        """Rare reports that speak against a client, and are too few to accuse it; None if there are none."""
+        """Rare reports that speak against a client but are too few to accuse it; None if it has no such reports."""
         seldom = self if self.is_rare else self.beside
         return seldom if seldom is not None and lower_bound_of_odds(*seldom.counts, _DOUBT) > claim else None
 
@@ -418,7 +418,7 @@ class Found:
         return high
 
     def to_see(self, claim: float) -> int | None:
-        """With how many samples of each input some client above the claim would be found out."""
+        """The number of samples of each input that would find out some client above the claim."""
         times = 1
         while (times := 2 * times) * self.judged <= MOST_SAMPLES:
             own, other = self.counts
@@ -428,7 +428,7 @@ class Found:
         return None
 
     def needed(self, goal: float) -> int | None:
-        """With how many samples of each input the bound would reach a goal, if the shares are as they were seen."""
+        """The number of samples of each input for the bound to reach a goal, if the shares are the observed ones."""
         n = self.judged
         if self.is_rare:
             right, wrong = self.counts
@@ -492,7 +492,7 @@ def search(
     judged = samples - choosing
 
     def again(pair: tuple[int, int], coins: bool) -> tuple[Sample, Sample]:
-        """New samples of two inputs: a coin per sample says of which, or as many of each."""
+        """New samples of two inputs: a coin per sample chooses the input, or both have the same number."""
         taken = int(random.binomial(2 * judged, 0.5)) if coins else judged
         more = [client.sample(inputs[one], size) for one, size in zip(pair, (taken, 2 * judged - taken), strict=True)]
         if protocol is not None:
@@ -571,7 +571,7 @@ def _common(
 
 
 def _check_form(protocol: Protocol, sent: Sequence[list[bytes] | Rows]) -> None:
-    """Refuse reports that are none of the spec that a client says it follows."""
+    """Refuse reports that do not fit the spec that a client says it follows."""
     width = protocol.report_bytes
     for some in sent:
         lengths = {some.shape[1]} if isinstance(some, np.ndarray) else set(map(len, some))
@@ -580,7 +580,7 @@ def _check_form(protocol: Protocol, sent: Sequence[list[bytes] | Rows]) -> None:
         rows = Sample.of(some, width).rows
         if not protocol.valid(rows).all():
             shown = rows[~protocol.valid(rows)][0].tobytes().hex()[:32]
-            raise ReportError(f"the client sends {shown}, which is no report of {protocol.name}: follow its spec")
+            raise ReportError(f"the client sends {shown}, which is not a report of {protocol.name}: follow its spec")
 
 
 @dataclass(frozen=True)

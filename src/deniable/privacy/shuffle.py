@@ -1,17 +1,17 @@
-"""What a shuffler adds: (epsilon, delta) of n reports in random order, from the epsilon_0 that each has by itself.
+"""Privacy amplification by shuffling: (epsilon, delta) of n reports in random order, from the epsilon_0 of each one.
 
-Who sees n reports in random order does not know whose is whose. So one person's report hides among those of others,
-and the level of all reports together is much smaller than that of one report.
+An observer of n reports in random order does not know who sent which. So one person's report hides among those of
+others, and the epsilon of all reports together is much smaller than that of one report.
 
-Counted    n is honest reports: of people who follow the protocol, sent in one batch. epsilon_0 is that of everything
-           that one person sends in the batch: all questions together
+Counted    n is the number of honest reports: from people who follow the protocol, sent in one batch. epsilon_0 is that
+           of everything that one person sends in the batch: all questions together
 Clones     for any report of epsilon_0: each of the others says the same as one of the two reports in question with
            probability e^-epsilon_0. C ~ Bin(n - 1, e^-epsilon_0), A ~ Bin(C, 1/2), D ~ Bernoulli(e^epsilon_0 /
            (e^epsilon_0 + 1)); delta is that of (A + D, C - A + 1 - D) against (A + 1 - D, C - A + D)
-Blanket    for this very protocol (`Protocol.blankets`): delta = E[(Z_1 + ... + Z_n)_+] / n, Z independent, with the
+Blanket    for this very protocol (`Law.blankets`): delta = E[(Z_1 + ... + Z_n)_+] / n, Z independent, with the
            mass of each cell at one - e^epsilon other and the rest at 0. The smaller of both bounds holds
-Lower      what an attack on one crowd reaches at least: everybody else gave one third answer (or, without one, the
-           second), and the collector counts the reports that speak for the first answer only and for the second only
+Lower      a lower bound from an attack on one crowd: everybody else gave the same third answer (or, without one, the
+           second), and the collector counts the reports that support only the first answer and only the second
 Rounding   Z is put on a grid by splitting each value between its neighbours so that the mean stays: that is a worse
            law, because (.)_+ is convex. The law of the sum is found by Fourier transforms of the law tilted by e^(theta
            z), whose largest possible rounding error is added to every probability; what lies beyond the grid is
@@ -40,9 +40,9 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.errors import DeniableError, NumberError
 from deniable.privacy.composition import Composition, Floats, Loss, compose
-from deniable.protocols.base import ANY, Protocol
+from deniable.protocols.base import Protocol
 from deniable.protocols.blanket import Blanket, of_laws, product, worst
-from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.law import ANY, PureSupport
 
 __all__ = ["CannotShuffle", "Shuffled", "fewest_people", "largest_epsilon", "shuffled"]
 
@@ -55,7 +55,7 @@ _REACH = 12.0
 """Standard deviations of the tilted sum that the grid covers to either side."""
 _UNIT = 2.0**-53
 _TRUST = 1e-8
-"""Of the incomplete beta function, relative."""
+"""The relative error that is allowed for in the incomplete beta function."""
 _BLOCKS = 2048
 _CLOSE = 1e-7
 _POINTS = 12
@@ -66,13 +66,23 @@ class CannotShuffle(DeniableError, ValueError):
     """What a shuffler does not amplify, or not in this way."""
 
 
-Law = tuple[Fraction, Fraction, Fraction]
+PairLaw = tuple[Fraction, Fraction, Fraction]
 """How likely a report speaks for the first answer only, for the second only, and otherwise."""
 
 
 @dataclass(frozen=True)
 class Shuffled:
     """The level of n shuffled reports.
+
+    Args:
+        n: Number of honest reports.
+        delta: Probability up to which the central epsilon holds.
+        epsilon_0: The epsilon of everything that one person sends.
+        ratio: Its exact likelihood ratio.
+        blankets: Lower bounds on the input-independent part of a report.
+        attacked: Laws of the first answer, the second and everybody else's, in attacks that lower bounds count.
+        fresh: Whether a second batch is independent of the first.
+        within: Among whom a report hides, where that is not everybody.
 
     >>> from deniable.protocols import GRR
     >>> crowd = shuffled(GRR(10, epsilon=1), n=1000, delta=1e-6)
@@ -85,15 +95,11 @@ class Shuffled:
     n: int
     delta: Fraction
     epsilon_0: Fraction
-    """Of everything that one person sends."""
     ratio: Fraction
-    """Its exact likelihood ratio."""
     blankets: tuple[Blanket, ...] = ()
-    attacked: tuple[tuple[Law, Law, Law], ...] = ()
-    """Laws of the first answer, the second and everybody else's, in attacks that lower bounds count."""
+    attacked: tuple[tuple[PairLaw, PairLaw, PairLaw], ...] = ()
     fresh: bool = True
     within: str = ""
-    """Among whom a report hides, where that is not everybody."""
 
     @cached_property
     def _found(self) -> tuple[float, str]:
@@ -123,7 +129,7 @@ class Shuffled:
 
     @cached_property
     def lower(self) -> float:
-        """No epsilon below this holds at `delta`: an attack is known. Zero where none was looked for."""
+        """No epsilon below this holds at `delta`: an attack is known. Zero if no attack was looked for."""
         if not self.attacked or self._attack_at(0.0) <= self.delta:
             return 0.0
         low, high = 0.0, self.epsilon
@@ -143,9 +149,9 @@ class Shuffled:
         return min(found, self._blanket_at(float(level), _FINE)) if self.blankets else found
 
     def over(self, epochs: int) -> Composition:
-        """What so many epochs tell together, each shuffled by itself, with fresh reports. Its deltas add up.
+        """What `epochs` epochs reveal together, each shuffled by itself, with fresh reports. The deltas add up.
 
-        Raises CannotShuffle where devices keep a state, because their reports can be linked.
+        Raises CannotShuffle if devices keep a state, because their reports can be linked.
 
         >>> year = shuffled(2, n=10_000, delta=1e-8).over(12)
         >>> year.epsilon_at(1e-6) < 0.8
@@ -196,12 +202,18 @@ class Shuffled:
 def shuffled(release: Any, n: int, delta: Any) -> Shuffled:
     """The level of n reports in random order.
 
-    release   a protocol; a list of protocols, for the questions that one person answers in one submission; a channel;
-              or an epsilon, for any report of that level
-    n         how many honest people report in one batch
-    delta     the probability up to which the epsilon holds, far below 1 / n
+    Args:
+        release: A protocol; a list of protocols, for the questions that one person answers in one submission; a
+            channel; or an epsilon, for any report of that level.
+        n: Number of honest people who report in one batch.
+        delta: Probability up to which the epsilon holds; choose it far below 1 / n.
 
-    Raises CannotShuffle for what no bound is known for.
+    Returns:
+        The central level.
+
+    Raises:
+        CannotShuffle: No bound is known for this release.
+        NumberError: `n` or `delta` is out of range.
     """
     people = exact.whole(n, "the number of reports")
     if not 1 <= people <= MOST_PEOPLE:
@@ -234,27 +246,28 @@ def _protocol(protocol: Protocol, n: int, delta: Fraction) -> Shuffled:
         )
     if promised.delta:
         raise CannotShuffle(f"{protocol.name} here has a delta of its own, with which no bound is known")
-    blankets = protocol.blankets()
+    blankets = protocol.law().blankets
     if promised.relation != ANY and not blankets:
         raise CannotShuffle(
             f"{protocol.name} protects {promised.over}, not any two answers, and its law is too large to list: no "
             "bound is known"
         )
-    attacked = (_answers(protocol),) if isinstance(protocol, PureProtocol) else ()
-    within = "of one stratum" if protocol.clear else ""
+    support = protocol.law().support
+    attacked = () if support is None else (_answers(support, protocol.ratio),)
+    within = "of one stratum" if protocol.law().clear else ""
     ratio = protocol.ratio
     if promised.relation != ANY:  # what others report may differ by more than what is promised
         ratio = max(max(cell.one, cell.other) for cells in blankets for cell in cells)
-    return Shuffled(n, delta, promised.epsilon, ratio, blankets, attacked, protocol.fresh, within)
+    return Shuffled(n, delta, promised.epsilon, ratio, blankets, attacked, protocol.traits.fresh, within)
 
 
-def _answers(protocol: PureProtocol) -> tuple[Law, Law, Law]:
+def _answers(support: PureSupport, ratio: Fraction) -> tuple[PairLaw, PairLaw, PairLaw]:
     """Two answers, and what all others gave."""
-    own = protocol.p / protocol.ratio
-    alone = own - (protocol.q - own) / (protocol.ratio - 1)
-    high, low = protocol.ratio * alone, alone
+    own = support.p / ratio
+    alone = own - (support.q - own) / (ratio - 1)
+    high, low = ratio * alone, alone
     one, other = (high, low, 1 - high - low), (low, high, 1 - high - low)
-    third = protocol.bystander
+    third = support.third
     return one, other, other if third is None else (third, third, 1 - 2 * third)
 
 
@@ -280,10 +293,17 @@ def _several(each: Sequence[Shuffled]) -> Shuffled:
 def largest_epsilon(
     n: int, epsilon: Any, delta: Any, build: Callable[[Fraction], Any] | None = None, digits: int = 3
 ) -> Shuffled:
-    """The largest epsilon_0 whose n shuffled reports have a central (epsilon, delta), to so many digits, rounded down.
+    """The largest epsilon_0 whose n shuffled reports have a central (epsilon, delta), rounded down to `digits` digits.
 
-    `build` makes a release of an epsilon_0; without it, it is for any protocol. Where more than the central epsilon
-    cannot be had, epsilon_0 is the central epsilon itself.
+    Args:
+        n: Number of honest reports.
+        epsilon: The central epsilon.
+        delta: The central delta.
+        build: Makes a release from an epsilon_0; without it the bound for any protocol is used.
+        digits: Significant digits of epsilon_0.
+
+    Returns:
+        The level at that epsilon_0; it is the central epsilon itself if nothing larger is possible.
 
     >>> from deniable.protocols import GRR
     >>> float(largest_epsilon(100_000, 1, 1e-8, lambda level: GRR(2, level)).epsilon_0)
@@ -320,7 +340,16 @@ def largest_epsilon(
 def fewest_people(release: Any, epsilon: Any, delta: Any) -> int:
     """The smallest number of honest reports of the release that have a central (epsilon, delta).
 
-    Raises CannotShuffle where ten thousand million are not enough.
+    Args:
+        release: As for `shuffled`.
+        epsilon: The central epsilon.
+        delta: The central delta.
+
+    Returns:
+        The number of people.
+
+    Raises:
+        CannotShuffle: Ten thousand million reports are not enough.
 
     >>> fewest_people(3, epsilon=1, delta=1e-8) < 20_000
     True
@@ -437,8 +466,8 @@ def _blanket_delta(cells: Blanket, n: int, odds: Fraction, points: int) -> float
     with np.errstate(divide="ignore", under="ignore"):
         whole = np.where(size > 0, np.exp(n * np.log(np.where(size > 0, transform, 1.0))), 0.0)
         heights = np.minimum(size + 1e-13, 1.0) ** max(n - 1, 1)
-    # The transform of a law is off by at most so much, a product of n of them by n times that, relative to the n - 1
-    # others; the transform back adds the mean of that, and its own rounding.
+    # `error` bounds the error of the transform of a law. A product of n transforms is off by n times that, relative to
+    # the n - 1 others; the transform back adds the mean of that, and its own rounding.
     error = (8 * math.log2(points) + 32) * _UNIT
     mean = float(2 * heights.sum() / points)
     each = (n + 4) * error * mean * (1 + n * error)
@@ -527,7 +556,7 @@ def _clones_delta(n: int, ratio: Fraction, epsilon: float) -> float:
     return min(1.0, float(np.dot(masses, best)) * (1 + _TRUST) + rest * (1 + _TRUST) + 1e-300)
 
 
-def _attack_delta(n: int, odds: Fraction, one: Law, other: Law, rest: Law) -> float:
+def _attack_delta(n: int, odds: Fraction, one: PairLaw, other: PairLaw, rest: PairLaw) -> float:
     """P(E) - odds Q(E), rounded down: E is that enough of the reports for either answer are for the first."""
     gains = [float(p - odds * q) for p, q in zip(one, other, strict=True)]
     plus, minus, none = (gain / float(z) if z else 0.0 for gain, z in zip(gains, rest, strict=True))

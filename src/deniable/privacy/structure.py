@@ -1,18 +1,19 @@
-"""The exact largest likelihood ratio of reports that are too many to list, from the structure that the code shows.
+"""The exact largest likelihood ratio of reports that are too many to list, from the structure of the code's runs.
 
 `follow` runs the real code on symbols. From its runs, for every input:
 
-Cases      bits that are known in every run of every input (a group, a cohort) tell reports apart: the ratio is the
-           largest one of a case, with the case's own probabilities
+Cases      bits that are known in every run of every input (a group, a cohort) split reports into cases: the ratio is
+           the largest ratio of a case, with the case's own probabilities
 Factors    bits that share no coin are independent. Two runs that differ in one factor are one run with a mixture there.
            The product rule: likelihoods of independent factors multiply, and each factor takes its worst outcome
            whatever the others do, so the largest ratio of two inputs is the product over their factors
-Mixture    the factors in which runs of one input differ that cannot be put together are looked at as one. Its outcomes
-           are listed where they are at most 2^16. Else every run is uniform on the solutions of linear equations
+Mixture    factors in which runs of one input differ, and which cannot be put together, are treated as one factor. Its
+           outcomes are listed if they are at most 2^16. Else every run is uniform on the solutions of linear equations
            (a hash and its matrix): likelihoods then follow from the sizes of such sets, without listing them
-Subsets    a run that draws so many members of each of some sets is uniform on the subsets that have so many. How likely
-           a subset is under two inputs depends on how many members it has in each piece that their sets cut out;
-           these numbers are listed. For answers that are unknown sets, every size of what two have in common is tried
+Subsets    a run that draws a fixed number of members of each of some sets is uniform on the subsets with these numbers.
+           The probability of a subset under two inputs depends on how many members it has in each piece that their sets
+           cut out; these numbers are listed. For answers that are unknown sets, every size of the intersection of two
+           sets is tried
 Hidden     code that ran without looking at the number of an answer treats all numbers alike, up to a one-to-one map of
            the reports: then a few numbers stand for all
 Streams    a device that keeps a state draws each report from the state, the answer and the epoch. All ways of a step
@@ -61,9 +62,9 @@ class Worst:
 
 
 def largest_ratio(inputs: Sequence[Sequence[Run]]) -> Worst:
-    """Of all pairs of inputs, given the runs of the code on each.
+    """The largest ratio of all pairs of inputs, given the runs of the code on each.
 
-    Raises `TooManyRuns` where the structure is beyond it.
+    Raises `TooManyRuns` if the structure is too complex.
     """
     if len(inputs) < 2:
         return Worst(Fraction(1), True)
@@ -129,7 +130,7 @@ class _Affine:
         return 1 << len(self.basis)
 
     def meet(self, other: _Affine) -> _Affine | None:
-        """The intersection; None where there is none."""
+        """The intersection; None if it is empty."""
         # offset + sum a_i b_i = offset' + sum a'_j b'_j: eliminate, remembering which of our vectors was used.
         rows: list[tuple[int, int]] = []  # (combination, what it uses of ours)
         kernel: list[int] = []
@@ -162,8 +163,8 @@ def _cleared(vector: int, basis: Iterable[int]) -> int:
     return vector
 
 
-Law = Fraction | _Affine | tuple[int, int]
-"""Of a factor in one run: how likely its only bit is 1; uniform on an affine set; uniform on a range."""
+FactorLaw = Fraction | _Affine | tuple[int, int]
+"""The law of a factor in one run: the probability that its only bit is 1; uniform on an affine set, or on a range."""
 
 
 @dataclass
@@ -179,8 +180,8 @@ class _Case:
     """The runs of each input that send one of the reports of a case."""
 
     runs: list[list[Run]]
-    laws: list[Law] = field(default_factory=list)
-    numbers: dict[Law, int] = field(default_factory=dict)
+    laws: list[FactorLaw] = field(default_factory=list)
+    numbers: dict[FactorLaw, int] = field(default_factory=dict)
     single: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def worst(self) -> Worst:
@@ -246,7 +247,7 @@ class _Case:
         return _Path(run.weight, np.array([self._law(run, places, spans) for places in self.factors], dtype=np.int64))
 
     def _law(self, run: Run, places: list[int], spans: dict[int, Span]) -> int:
-        law: Law
+        law: FactorLaw
         if places[0] in spans:
             span = spans[places[0]]
             law = (span.low, span.high)
@@ -278,7 +279,7 @@ class _Case:
             raise TooManyRuns("bits share a coin that is not fair")
         return _Affine.of(coins.values(), offset)
 
-    def _number(self, law: Law) -> int:
+    def _number(self, law: FactorLaw) -> int:
         if law not in self.numbers:
             self.numbers[law] = len(self.laws)
             self.laws.append(law)
@@ -355,7 +356,7 @@ class _Case:
         return Worst(best, True, pair, (f"the product over {table.shape[1]:,} independent factors",))
 
     def _ends(self, odd: list[dict[int, int]], usual: int) -> tuple[int, int] | None:
-        """Of inputs that differ in one bit alone: those that set it least often and most often."""
+        """Among inputs that differ in one bit alone: those that set it least often and most often."""
         laws = [self.laws[own.get(0, usual)] for own in odd]
         chances = [law for law in laws if isinstance(law, Fraction)]
         if len(chances) < len(laws):
@@ -526,7 +527,7 @@ def _overlapping(odd: Sequence[Mapping[int, int]]) -> set[int]:
 
 @dataclass(frozen=True)
 class _Draw:
-    """A run that draws a subset: its weight, the members that are known, and so many of each block."""
+    """A run that draws a subset: its weight, the members that are known, and the number from each block."""
 
     weight: Fraction
     members: int
@@ -534,12 +535,12 @@ class _Draw:
 
     @property
     def share(self) -> Fraction:
-        """Of each subset that it may draw."""
+        """The probability of each subset that it may draw."""
         return self.weight / math.prod(math.comb(among.bit_count(), count) for among, count in self.blocks)
 
 
 def _subsets(case: Sequence[Sequence[Run]]) -> Worst:
-    """The largest ratio between inputs whose reports are subsets, all other bits of which are the same."""
+    """The largest ratio between inputs whose reports are subsets and agree in all other bits."""
     every = [run for runs in case for run in runs]
     model = next(run.choices[0] for run in every if run.choices)
     draws = [[_drawn(run, model) for run in runs] for runs in case]
@@ -648,7 +649,7 @@ def _fits(counts: tuple[int, ...], sizes: tuple[int, ...], full: tuple[int, ...]
 
 
 def largest_ratio_of_sets(runs: dict[int, Sequence[Run]], universe: int) -> Worst:
-    """Between any two answers that are sets of so many elements, from the runs on an unknown set of each size.
+    """The largest ratio between any two sets from `universe` elements, from the runs on an unknown set of each size.
 
     The code did not look at the set, so only the sizes of two sets and of what they have in common matter.
     """
@@ -683,7 +684,7 @@ def _given(run: Run, own: int, model: Choice) -> _Draw:
 
 
 def largest_ratio_of_hidden(inputs: Sequence[Sequence[Run]]) -> Worst:
-    """Between any two answers, from the runs on some hidden numbers that stand for all.
+    """The largest ratio between any two answers, from the runs on some hidden numbers that stand for all.
 
     Rows: any two numbers but zero are as 1 and 2 are, after a change of basis of the rows: it maps reports to reports,
     and in every run the rows are coins that are free. So 0, 1 and 2 stand for all. Lanes: any two places, or sets of
@@ -757,7 +758,7 @@ _Step = Callable[[bytes, int, int, Any], tuple[bytes, bytes]]
 def largest_ratio_of_streams(
     begin: Callable[[Any], bytes], step: _Step, answers: int, epochs: int, changes: int
 ) -> Worst:
-    """Of everything that a device sends, between two streams of answers that change at most so often.
+    """The largest ratio of all that a device sends, between two streams with at most `changes` changes of the answer.
 
     `step(state, answer, epoch, bits)` gives the next state and a report. Epochs may be left out, the same ones in both
     streams. Raises `TooManyRuns` where that is too much to follow.

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deniable._extras import late
-from deniable.protocols.base import FAMILIES, Cost, Guarantee, Protocol, load, registered
+from deniable.protocols.base import FAMILIES, Protocol, load, registered
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Guarantee, Kept, Law
 from deniable.protocols.reports import Reports
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits
+from deniable.protocols.worth import Cost, Worth
 from deniable.results import Difference, Estimate, combine
 
 if TYPE_CHECKING:
     from deniable.protocols import frequency, longitudinal, numeric, profiles
     from deniable.protocols.attributes import Attributes
-    from deniable.protocols.discovery import Discovery, Found
+    from deniable.protocols.discovery import Found, HeavyHitters
     from deniable.protocols.frequency import *  # noqa: F403  # one list of them, in their own package
     from deniable.protocols.frequency import EXCHANGEABLE
     from deniable.protocols.frequency.histogram import FrequencyProtocol, PureProtocol, ShareProtocol
@@ -22,8 +26,8 @@ if TYPE_CHECKING:
     from deniable.protocols.longitudinal import *  # noqa: F403
     from deniable.protocols.longitudinal import LRAPPOR
     from deniable.protocols.memoized import Level, Levels, Memoized
-    from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
-    from deniable.protocols.places import Places
+    from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Piecewise, SquareWave, Window
+    from deniable.protocols.places import PlanarLaplace
     from deniable.protocols.private_strata import PrivateStrata
     from deniable.protocols.queries import Queries
     from deniable.protocols.ranges import Ranges, Rectangles
@@ -35,26 +39,31 @@ if TYPE_CHECKING:
 __all__ = [  # and the names of `frequency` and `longitudinal`, which most people take from `deniable`
     "EXCHANGEABLE",
     "LRAPPOR",
+    "Ask",
     "Attributes",
     "CollisionSets",
     "Cost",
     "Difference",
-    "Discovery",
     "Estimate",
     "Found",
     "FrequencyProtocol",
     "Group",
     "Groups",
     "Guarantee",
+    "HeavyHitters",
     "ItemSets",
+    "Kept",
+    "Kernel",
     "KeyValue",
+    "Law",
     "Level",
     "Levels",
     "MeanTable",
     "Memoized",
     "Moments",
     "OneBitMean",
-    "Places",
+    "Piecewise",
+    "PlanarLaplace",
     "PrivateStrata",
     "Protocol",
     "PureProtocol",
@@ -64,13 +73,16 @@ __all__ = [  # and the names of `frequency` and `longitudinal`, which most peopl
     "Reports",
     "SecureSum",
     "ShareProtocol",
+    "SquareWave",
     "Stratified",
     "SubsetSets",
     "Table",
     "Tally",
     "TextEstimate",
     "TextProtocol",
+    "Traits",
     "Window",
+    "Worth",
     "combine",
     "frequency",
     "load",
@@ -86,13 +98,13 @@ __getattr__ = late(
     {
         "": FAMILIES,
         "attributes": ("Attributes",),
-        "discovery": ("Discovery", "Found"),
+        "discovery": ("HeavyHitters", "Found"),
         "frequency.histogram": ("FrequencyProtocol", "PureProtocol", "ShareProtocol"),
         "frequency.open_text": ("TextEstimate", "TextProtocol"),
         "groups": ("Group", "Groups"),
         "memoized": ("Level", "Levels", "Memoized"),
-        "numeric": ("MeanTable", "Moments", "OneBitMean", "Window"),
-        "places": ("Places",),
+        "numeric": ("MeanTable", "Moments", "OneBitMean", "Piecewise", "SquareWave", "Window"),
+        "places": ("PlanarLaplace",),
         "private_strata": ("PrivateStrata",),
         "queries": ("Queries",),
         "ranges": ("Ranges", "Rectangles"),

@@ -13,12 +13,12 @@ Source     Nguyen et al. 2016; Wang et al. 2019 (numbers); Arcolezi et al. 2021 
            several attributes: Zhang et al. 2018 (CALM)
 
 Views      `ask=1`: each column; "pairs" or "triples": all of them; or a public list of columns and combinations
-Cells      of a list of answers: each one. More than 16 whole numbers and intervals are cut into 8 cells of equal width,
-           unless `cells` says more. Combinations are numbered row by row, the last column first
-Choice     for one column what the planner would choose for its share of the people; for several the one of randomized
-           response, subset selection and local hashing with the smallest exact variance. The weights make the largest
-           standard errors of the views about equal, each as a part of the width of what the figure can be (1 for a
-           share): w_g is in proportion to the variance of one report. They are stored in the spec
+Cells      for a list of answers, each answer. More than 16 whole numbers, and intervals, are cut into 8 cells of equal
+           width, unless `cells` is given. Combinations are numbered row by row, the last column first
+Choice     for one column, what the planner would choose for its share of the people; for several, the one of
+           randomized response, subset selection and local hashing with the smallest exact variance. The weights make
+           the largest standard errors of the views about equal, each divided by the width of the figure's range (1 for
+           a share): w_g is proportional to the variance of one report. They are stored in the spec
 Result     `Several`: one part per view, about the population, although another group of people answered each. With
            combinations it is a `Joint`, which also has tables of any columns, models and synthetic records
 """
@@ -45,12 +45,17 @@ from deniable.protocols.base import Protocol
 from deniable.protocols.choice import build, choose
 from deniable.protocols.frequency import EXCHANGEABLE, GRR
 from deniable.protocols.groups import Group, Groups
+from deniable.protocols.law import Law
 from deniable.protocols.ranges.cells import Cells, best_protocol
+from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits, scaled
+from deniable.protocols.worth import Worth
 from deniable.results import Crosstab, Joint, Several, quantile
+from deniable.words import Fact, Word, word
 
 _PEOPLE = 10_000
-"""People per view for whom a protocol is chosen where nobody says how many there are."""
+"""The number of people per view for which a protocol is chosen, if it is not given."""
 
 _FORMS = 1 << 10
 
@@ -70,12 +75,17 @@ Views = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, init=False, repr=False)
 class Attributes(Groups):
-    """Several questions to one person, of which chance chooses one to be answered, or several together.
+    """Several questions to one person; chance chooses one of them to be answered, or several together.
 
-    `people` is about how many will answer, for the choice of the protocols. `ask` is what a report is about: 1 column,
-    "pairs" or "triples" of columns, the "best" of these two for tables of three columns with so many people, or a list
-    of names and of tuples of names. `cells` are numbers of cells of columns
-    of numbers, by name. `Attributes.of` takes protocols of the columns that are chosen already.
+    `Attributes.of` takes protocols of the columns that are chosen already.
+
+    Args:
+        domain: `Records`, or domains by name.
+        epsilon: Largest epsilon of a report.
+        people: Expected number of respondents, for the choice of the protocols.
+        ask: What a report is about: 1 column, "pairs" or "triples" of columns, the "best" of these two for tables of
+            three columns, or a list of names and of tuples of names.
+        cells: Number of cells of numeric columns, by name.
 
     >>> people = Records({"smoke": ["yes", "no"], "sleep": Interval(0, 24, unit="hours")})
     >>> protocol = Attributes(people, epsilon=1)
@@ -90,15 +100,20 @@ class Attributes(Groups):
     """
 
     name: ClassVar[str] = "Attributes"
-    slow_to_build: ClassVar[bool] = True
-    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
-    advice: ClassVar[str] = "it needs dn.Records({name: domain, ...})"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Records,),
+        advice="it needs dn.Records({name: domain, ...})",
+        reads=("attributes", *VIEWS, "views"),
+        slow=True,
+        candidates=lambda kind, ask: kind._offered(ask),
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived={"unbiased": "each column divides by the number of its own reports, which chance decides"},
+    )
 
     domain: Records
     views: Views = ()
     """The columns that each group is about, by place."""
     cells: tuple[int, ...] = ()
-    """Of each column, where some are asked together."""
 
     def __init__(
         self,
@@ -170,10 +185,6 @@ class Attributes(Groups):
         if len(relations) > 1:
             raise SpecError(f"the columns have different guarantees ({', '.join(sorted(relations))}): use one kind")
 
-    @property
-    def combines(self) -> bool:
-        return any(len(view) > 1 for view in self.views)
-
     def _size(self, view: tuple[int, ...]) -> int:
         return math.prod(self.cells[column] for column in view)
 
@@ -189,7 +200,7 @@ class Attributes(Groups):
                 return cls._made(domain, cls._written(groups), epsilon)
             case {"groups": list(groups), "views": list(views), "cells": list(cells), **rest} if not rest:
                 if not isinstance(domain, Records):
-                    raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.advice}")
+                    raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.traits.advice}")
                 if not all(isinstance(view, list) for view in views):
                     raise SpecError("a view is a list of the places of its columns")
                 places = _checked_views(domain, [tuple(view) for view in views])
@@ -203,19 +214,19 @@ class Attributes(Groups):
         )
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        if not isinstance(domain, Records):
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if not isinstance(ask.domain, Records):
             return
-        yield cls(domain, epsilon, n)
+        yield cls(ask.domain, ask.epsilon, ask.n)
         # Where reports repeat, they may have few forms: first a share of a usual limit per column, then the fewest.
-        for forms in (_FORMS // len(domain.columns), 0):
+        for forms in (_FORMS // len(ask.domain.columns), 0):
             with suppress(DomainError):
-                level = exact.as_epsilon(epsilon)
-                yield cls._made(domain, _chosen(domain, level, n, _alone(domain), (), forms), level)
+                level = exact.as_epsilon(ask.epsilon)
+                yield cls._made(ask.domain, _chosen(ask.domain, level, ask.n, _alone(ask.domain), (), forms), level)
         for read, size in VIEWS.items():
-            if size <= len(domain.columns):
+            if size <= len(ask.domain.columns):
                 with suppress(DomainError, NumberError):
-                    yield cls(domain, epsilon, n, ask=read)
+                    yield cls(ask.domain, ask.epsilon, ask.n, ask=read)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -228,46 +239,33 @@ class Attributes(Groups):
         some = ["smoke", ("warm", "age"), ("smoke", "warm")]
         yield cls({"smoke": smoke, "age": Integers(0, 6), "warm": Interval(0, 1)}, 1, None, some, {"age": 3, "warm": 2})
 
-    @property
-    def reads(self) -> str:
-        most = max(map(len, self.views))
-        return next((name for name, size in VIEWS.items() if size == most), "attributes" if most == 1 else "views")
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "each column divides by the number of its own reports, which chance decides"}
-
-    def scaled(self, factor: Fraction) -> Attributes:
-        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+    def _scaled(self, factor: Fraction) -> Attributes:
+        groups = [(weight, scaled(protocol, factor)) for weight, protocol in self.groups]
         return self._made(self.domain, groups, None, self.views, self.cells)
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of all views, one after the other."""
         each = zip(self._asked(answers), self.groups, strict=True)
-        return np.concatenate([group.protocol.truth(own, people) for own, group in each])
+        return np.concatenate([group.protocol.worth().truth(own, people) for own, group in each])
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The noise of the people that a view gets, and the error of having heard only them of all who answered."""
         found = []
         for own, chance, (_, protocol) in zip(self._asked(answers), map(float, self.chances), self.groups, strict=True):
-            noise = protocol.figure_variances(own) / chance
-            found.append(noise + (1 - chance) / chance * protocol.figure_spreads(own) / len(own))
+            noise = protocol.worth().variances(own) / chance
+            found.append(noise + (1 - chance) / chance * protocol.worth().spreads(own) / len(own))
         return np.concatenate(found)
 
     def _asked(self, answers: Any) -> Iterator[Any]:
         """What each view is about, of these answers: a column of answers, or numbers of combinations."""
         columns = self.domain.split(answers)
-        encoded = self.domain.encode(answers) if self.combines else None
+        encoded = self.domain.encode(answers) if self.law().several_parts else None
         for group, view in enumerate(self.views):
             if len(view) == 1:
                 yield columns[self.domain.names[view[0]]]
             else:
                 assert encoded is not None
                 yield self.project_many(encoded, group, np.arange(len(encoded)))
-
-    @property
-    def figure_scales(self) -> NDArray[np.float64]:
-        return np.concatenate([np.full(group.protocol.tests, group.protocol.scale) for group in self.groups])
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -292,7 +290,7 @@ class Attributes(Groups):
 
     def part(self, value: Any, group: int) -> Any:
         view = self.views[group]
-        # Of columns together the number of their combination, which takes the place of the answer.
+        # For several columns, the number of their combination takes the place of the answer.
         alone = len(view) == 1
         return value.get(self.domain.names[view[0]]) if alone else self.project(self.domain.encode_one(value), group)
 
@@ -316,47 +314,40 @@ class Attributes(Groups):
         alone = [group.protocol for view, group in zip(self.views, self.groups, strict=True) if view == (column,)]
         together = any(column in view and len(view) > 1 for view in self.views)
         if not together or (alone and isinstance(domain, ListedDomain)):
-            return alone[0]._inputs() if alone else iter([(domain.example, domain.encode_one(domain.example))])
+            return alone[0].law().inputs() if alone else iter([(domain.example, domain.encode_one(domain.example))])
         if alone:
             raise ChannelError(f"number {name!r} is asked alone and with others: there is no short list of its answers")
         return self._axes[column].inputs()
 
-    def _input_count(self) -> int:
-        return math.prod(sum(1 for _ in self._column_inputs(column)) for column in range(len(self.domain.columns)))
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         group = int.from_bytes(report[: self._head], "little")
-        choice, *rest = super()._steps(value, encoded, report)
-        if not self.combines:
-            return [choice, *rest]
-        choice = choice.replace("Only one part of your answer is reported. Chance chooses it", _SOME_PARTS)
+        choice, *rest = super().story(value, encoded, report)
         if len(self.views[group]) == 1:
             return [choice, *rest]
         place, size = self.project(encoded, group), self.groups[group].protocol.domain.size  # type: ignore[attr-defined]
-        said = (
-            f"Together they are one of {size:,} combinations, counted from 0: yours is number {place:,}. Below, “your "
-            "answer” is this number."
-        )
-        return [choice, said, *rest]
+        return [choice, word("story.combination", n=size, place=place), *rest]
 
-    def spoken(self, report: bytes) -> str:
+    def _choice(self) -> Word:
+        return super()._choice()._replace(id="story.parts" if self.law().several_parts else "story.part")
+
+    def _says(self, report: bytes) -> Fact:
         group = int.from_bytes(report[: self._head], "little")
-        said = super().spoken(report)
-        return said if len(self.views[group]) == 1 else f"of the combinations, counted from 0, of {said}"
+        said = super()._says(report)
+        return said if len(self.views[group]) == 1 else word("says.combinations", report=said)
 
-    @property
-    def attack(self) -> float | None:
-        """Of the column where that is easiest: a report about another column leaves only a guess.
+    def _attack(self) -> float | None:
+        """How often a guess is right for the column where that is easiest.
 
-        Unknown where a report is about several columns together, for that tells of each of them.
+        A report about another column leaves only a guess. None if reports are about several columns together, because
+        such a report says something about each of them.
         """
-        if self.combines:
+        if self.law().several_parts:
             return None
-        found = []
+        found: list[float] = []
         for chance, (_, protocol) in zip(self.chances, self.groups, strict=True):
-            if protocol.attack is None or not isinstance(protocol.domain, ListedDomain):
+            if protocol.worth().guess is None or not isinstance(protocol.domain, ListedDomain):
                 return None
-            found.append(float(chance) * protocol.attack + float(1 - chance) / protocol.domain.size)
+            found.append(float(chance) * protocol.worth().guess + float(1 - chance) / protocol.domain.size)
         return max(found)
 
     # -- the read-out ------------------------------------------------------------------------------
@@ -366,7 +357,7 @@ class Attributes(Groups):
         found: Several = super().estimate(tally)
         return found
 
-    def _estimate(self, tally: Tally) -> Several:
+    def infer(self, tally: Tally) -> Several:
         parts = {}
         axes = (
             {name: axis for (name, _), axis in zip(self.domain.columns, self._axes, strict=True)} if self.cells else {}
@@ -379,15 +370,12 @@ class Attributes(Groups):
                 columns = [self.domain.names[column] for column in view]
                 found = Crosstab.of(found, {column: axes[column].labels for column in columns})
             parts[name] = found.sampled(Fraction(own.n, max(1, tally.n)))
-        if not self.combines:
+        if not self.law().several_parts:
             return Several(parts, tally.n, self.name)
         labels = {name: tuple(axis.labels) for name, axis in axes.items()}
         return Joint(
             parts, tally.n, self.name, axes=labels, answers={name: axis.answers for name, axis in axes.items()}
         )
-
-    def _nothing(self) -> Several:
-        return self._estimate(self.empty())
 
     def split_error(self, n: int, population: bool = True) -> float:
         """`error` if everybody were asked for every view, with an equal part of epsilon each."""
@@ -398,10 +386,10 @@ class Attributes(Groups):
             else best_protocol(self._size(view), level, _SLACK)
             for view in self.views
         ]
-        return max(protocol.error(n, population) / protocol.scale for protocol in each)
+        return max(protocol.worth(n, population=population).error / protocol.worth().scale for protocol in each)
 
     def table_distance(self, n: int) -> float:
-        """About how far tables of three columns are from the truth with n people, as total variation, on average.
+        """The average distance of tables of three columns from the truth with n people, as total variation.
 
         Noise and sampling are exact for people whose combinations are all equally common. A triple that is asked for is
         read directly; else it is put together from its pairs, whose errors add up, and what is only in the triple is
@@ -426,27 +414,32 @@ class Attributes(Groups):
             found.append(size * math.sqrt(2 / math.pi * spread) / 2 + lost)
         return float(np.mean(found)) if found else math.inf
 
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact each view is, and how exact the views would be if epsilon were split over all of them."""
-        z, size, of_all = quantile(level), len(self.groups), "combinations" if self.combines else "columns"
+        z, size, of_all = quantile(level), len(self.groups), "combinations" if self.law().several_parts else "columns"
         each = []
-        for name, (protocol, people) in list(self.parts(n).items())[:_SHOWN]:
-            unit = f" {protocol.unit}" if protocol.unit else ""
-            reach = z * protocol.error(people, population)
+        for name, (protocol, people) in list(self.worth(n).parts.items())[:_SHOWN]:
+            unit = f" {protocol.worth().unit}" if protocol.worth().unit else ""
+            reach = z * protocol.worth(people, population=population).error
             each.append(f"{name} by {protocol.name} from about {people:,} people within +-{reach:.3g}{unit}")
         more = f"; and {size - _SHOWN:,} more" if size > _SHOWN else ""
         said = f"Each person reports 1 of {size} {of_all}, with the whole epsilon: {'; '.join(each)}{more}."
         if size == 1:
             return said
-        sampled, split = z * self.error(n, population), z * self.split_error(n, population)
+        sampled, split = z * self.worth(n, population=population).error, z * self.split_error(n, population)
         return (
             f"{said} The widest interval reaches {sampled:.3g} of its range to either side; with epsilon split over "
             f"all {size} {of_all}, and everybody reporting each, it would be {split:.3g}.{self._further(n)}"
         )
 
+    @cached_property
+    def _read(self) -> str:
+        most = max(map(len, self.views))
+        return next((name for name, size in VIEWS.items() if size == most), "attributes" if most == 1 else "views")
+
     def _further(self, n: int) -> str:
-        """Of pairs and triples: how exact tables of three columns are."""
-        if self.reads not in VIEWS or len(self.domain.columns) < 3:
+        """For pairs and triples: how exact tables of three columns are."""
+        if self._read not in VIEWS or len(self.domain.columns) < 3:
             return ""
         far = self.table_distance(n)
         return f" Tables of three columns are about {far:.2g} from the truth (total variation) without a model."
@@ -458,10 +451,34 @@ class Attributes(Groups):
         )
         return f"Attributes({inner}, epsilon={self.epsilon})"
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            read=lambda: self._read,
+            truth=self._truth,
+            variances=self._figure_variances,
+            scales=lambda: np.concatenate(
+                [np.full(group.protocol.worth().tests, group.protocol.worth().scale) for group in self.groups]
+            ),
+            guess=self._attack,
+            remark=lambda level=0.95: self._remark(n, level, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            several_parts=lambda: any(len(view) > 1 for view in self.views),
+            inputs=self._inputs,
+            input_count=lambda: math.prod(
+                sum(1 for _ in self._column_inputs(column)) for column in range(len(self.domain.columns))
+            ),
+        )
+
 
 _MOST_TRIPLES, _LOST = 400, 0.016
 _SHOWN = 12
-_SOME_PARTS = "Only some parts of your answer are reported. Chance chooses which"
 
 
 def _alone(domain: Records) -> Views:
@@ -471,7 +488,7 @@ def _alone(domain: Records) -> Views:
 def _pairs_or_triples(
     kind: type[Attributes], domain: Records, epsilon: Fraction, people: int | None, cells: Mapping[str, int] | None
 ) -> str:
-    """Of which combinations tables of three columns are nearer to the truth with so many people."""
+    """The combinations for which tables of three columns are nearer to the truth with this number of people."""
     found = {}
     for ask in VIEWS:
         with suppress(NumberError):
@@ -520,7 +537,7 @@ def _checked_views(domain: Records, views: Sequence[tuple[Any, ...]]) -> Views:
 
 
 def _counts(domain: Records, views: Views, cells: Mapping[str, int] | None) -> tuple[int, ...]:
-    """The numbers of cells of the columns: as given, or as usual; none where no columns are asked together."""
+    """The numbers of cells of the columns, given or default; empty if no columns are asked together."""
     if views == _alone(domain):
         if cells is not None:
             raise NumberError("columns that are asked alone have no cells: leave them out")
@@ -559,7 +576,7 @@ def _chosen(
     cells: tuple[int, ...],
     forms: int | None = None,
 ) -> Iterator[tuple[int, Protocol]]:
-    """A weight and a protocol per view; with `forms`, protocols with so many different reports, or the fewest."""
+    """A weight and a protocol per view; `forms` limits the number of different reports, if that is possible."""
     each = _PEOPLE if people is None else max(1, int(people) // len(views))
     found = [
         _best(domain.columns[view[0]][1], epsilon, each, forms)
@@ -577,7 +594,7 @@ def _best(domain: Domain, epsilon: Fraction, n: int, forms: int | None = None) -
 
 def _weights(protocols: list[Protocol], n: int) -> list[int]:
     """In proportion to the variance of one report: then all columns have about the same error."""
-    variances = [(protocol.error(n) / protocol.scale) ** 2 for protocol in protocols]
+    variances = [(protocol.worth(n).error / protocol.worth().scale) ** 2 for protocol in protocols]
     rounded = [max(1, round(_STEPS * one / min(variances))) for one in variances]
     common = math.gcd(*rounded)
     return [weight // common for weight in rounded]

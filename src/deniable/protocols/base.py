@@ -1,28 +1,28 @@
-"""What all protocols share: one frozen object that randomizes, adds up and estimates, known by its fingerprint.
+"""The base class of all protocols: a frozen object that randomizes, counts and estimates, known by its fingerprint.
 
-A kind of protocol writes its law and its read-out, in one file:
+A kind of protocol is one file. It writes its `name` and at most these hooks:
 
-_one           one encoded answer -> the bytes of its report, consuming random bytes in the documented order
-_many          the same for encoded answers in bulk, in whatever order is fastest
-_count         an array of reports -> the int64 vector of their tally
-_adder         the same for batches, where something is cheaper to carry on than to finish each time
-_valid         which rows of bytes are reports of this protocol at all (range, padding)
-_many_numbers, _count_numbers, _valid_numbers
-               the same for reports as numbers, where they have at most 8 bytes and that is faster
-halves         how the reports of several groups are counted together, where they can be (`tally.py`)
-_estimate      a tally of at least one report -> a result with error bars
-_nothing       the result before the first report, where that is no mean of the domain
-ratio          the exact largest likelihood ratio of a report, between the inputs that the guarantee relates
-guarantee      between which inputs, and up to which probability; `related` lists the pairs for the conformance suite,
-               and `distance` says how far apart inputs are where the guarantee grows with that
-noise, error   the standard error of the headline figure, in the question's unit
-cost, leverage what a report costs, and what a forged one can move; `forgeries`, which report does
-truth          what an estimate is about, from the answers themselves: for simulations and the conformance suite
-blankets       what a report has in common for all answers, behind which a shuffler hides people
+draw           one encoded answer -> the bytes of its report; draws random bytes in the documented order. By default
+               it runs the structure of the law (`structures.py`)
+draw_many      the same for a column of encoded answers, in the fastest order
+count          an array of reports -> the int64 counters of their tally
+valid          which rows of bytes are reports of this protocol (range, padding); by default all of them
+infer          a tally -> a result with error bars; of no reports, what is known before the first one
+law            the record `Law` (`law.py`): what a report says about an answer, exactly. It holds the width of a report,
+               the number of counters, the guarantee and its ratio, the inputs, the privacy blankets and the checks
+worth          the record `Worth` (`worth.py`): what n people learn, and at what cost. It holds noise and error, cost,
+               leverage and forgeries, and the truth that estimates are compared with
+kernel         the record `Kernel` (`kernel.py`): faster forms of drawing, checking and counting, if there are any
+traits         the record `Traits` (`traits.py`), a class attribute: which domains the kind takes, what it is read for,
+               what the planner compares. It gives the fields that differ from those of its base classes
 examples       small instances, on which the conformance suite runs
+story          what chance does to an answer, for the person who gave it: ids and facts of the catalogue of words
 
-Everything else (checking, packing, identity, registry, enumeration, planning) is inherited. A class with a `name` is
-registered by being defined; a package of somebody else's registers by an entry point (`deniable._extras`).
+`law`, `worth` and `kernel` take the record of the base class and change some fields: `super().law().but(width=...)`. A
+kind with parameters of its own is a data class with these fields; `parameters` writes them into the spec.
+
+Everything else (checking, packing, identity, registry, enumeration, planning) is inherited. Defining a class with a
+`name` registers it; other packages register their kinds by an entry point (`deniable._extras`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from importlib import import_module
 from inspect import getattr_static
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, final
 
 import numpy as np
@@ -48,96 +49,48 @@ from deniable._threads import one_thread
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike, Records, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, NumberError, ReportError, SpecError
-from deniable.labels import Label
 from deniable.protocols.blanket import Blanket, of_laws
-from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes
-from deniable.protocols.tally import Adder, Counter, Counts, Halves, PlainAdder, Study, Tally, study
+from deniable.protocols.kernel import Kernel, plain, without_stale_forms
+from deniable.protocols.law import ANY, Guarantee, Kept, Law, Mixture
+from deniable.protocols.record import KEPT, remembered
+from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.tally import Adder, Counter, Counts, Study, Tally, study
+from deniable.protocols.traits import Traits, inherited
+from deniable.protocols.worth import Cost, Worth
 from deniable.randomness import SYSTEM, Bits, Counting, exhaust, source_of
-from deniable.results import Mean, Misfit, Result
+from deniable.results import Misfit
 from deniable.specs import fingerprint, parsed
+from deniable.words import DEFAULT, Fact, Figure, Joined, Word, catalogue, word
 
 Positions = NDArray[np.int64]
-
-WORD_BYTES = 8
-"""Bytes of a random word."""
 
 _COUNTED = 64
 _MOST_LISTED = 1 << 12
 _MANY = 1 << 14
-
-
-class Cost(NamedTuple):
-    """What one report costs."""
-
-    random_bytes: float
-    """Random bytes that the device draws on average, in the documented order of a single report."""
-    operations: float
-    """Word operations that add the report to the tally."""
-
-
-class Figures(NamedTuple):
-    """How exact the figure is that a question is planned by."""
-
-    noise: Callable[[int], float]
-    """The standard error that the protocol adds, with n people."""
-    error: Callable[[int, bool], float]
-    """Noise and sampling error, or the first alone among those who answered."""
-    unit: str = ""
-    share: Callable[[int, float, bool], float] | None = None
-    """The same error for an answer of this share; None where the figure is not the share of an answer."""
-    total: Callable[[int, bool], float] | None = None
-    """The root mean square of the errors of all answers, if all are equally common; None without a list of answers."""
-
-
-ANY, METRIC, PROFILES, EDGE, STREAM, SUM = RELATIONS = ("any", "metric", "profiles", "edge", "stream", "sum")
-"""Between which inputs a guarantee holds: any two answers, answers by their distance, laws of answers, ...; a sum is
-about any two answers of one person, for those who see no more than what several collectors publish together."""
-
-
-class Guarantee(NamedTuple):
-    """What a report promises: between which inputs, and how much. Levels of different relations are never added."""
-
-    relation: str
-    """Between which inputs, one of `RELATIONS`."""
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    over: str = "any two answers"
-    """The relation in words."""
-
-
-Mixture = Mapping[int, Fraction]
-"""Rows of a channel with their weights, which add up to one."""
+_SHOWN = 12
 
 
 class Step(NamedTuple):
     """One step of a report's life, in words."""
 
     text: str
-    """What is done by chance, and how likely each outcome is."""
+    """What chance does, and how likely each outcome is."""
     outcome: str = ""
     """What came out, as far as the report shows it."""
 
 
 _KINDS: dict[str, type[Protocol]] = {}
 
-_OTHER_FORMS = (
-    ("_many", "_many_numbers"),
-    ("_count", "_count_numbers"),
-    ("_valid", "_valid_numbers"),
-    ("_count", "halves"),
-    ("_valid", "halves"),
-)
-
 
 def as_rows(reports: Any) -> Bytes:
     """An array of bytes, from rows or from a list of single reports.
 
-    Not by a cast: numpy's exceptions may quote an answer, and it makes bytes of any number.
+    No plain cast is used: numpy's exceptions may quote an answer, and numpy casts any number to a byte.
     """
     if isinstance(reports, bytes):
         raise ReportError("this is a single report: give a list of them, [report, ...]")
     if isinstance(reports, list | tuple) and reports and all(isinstance(one, bytes) for one in reports):
-        # By numpy's own reading zeros at the end would be lost.
+        # np.asarray of a list of bytes would drop zeros at the end.
         odd = next((place for place, one in enumerate(reports) if len(one) != len(reports[0])), None)
         if odd is not None:
             raise ReportError(f"report {odd} has {len(reports[odd])} bytes, and those before it {len(reports[0])}")
@@ -151,16 +104,19 @@ def as_rows(reports: Any) -> Bytes:
     return np.ascontiguousarray(array, dtype=np.uint8)
 
 
+_FINAL = {"report_bytes", "tally_size", "ratio", "guarantee", "realized_epsilon"}
+"""Facts of the law that `Protocol` reads out; a kind gives them in its `law`."""
+
 MOST_REPORT_BYTES = 1 << 22
 MOST_COUNTERS = 1 << 28
 
 
 class _Bounded(ABCMeta):
-    """Refuses a protocol, when it is made, whose reports or tallies nobody could draw or keep."""
+    """Refuses to build a protocol whose reports or tallies are too large to draw or to keep."""
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """How a kind is called, for help and editors: they would find `__call__` below."""
+        """The signature of a kind's constructor, for help and editors: without it they would show `__call__` below."""
         new: Any = cls.__new__
         made = inspect.signature(cls.__init__ if new is object.__new__ else new)  # type: ignore[misc]
         return made.replace(parameters=list(made.parameters.values())[1:], return_annotation=made.empty)
@@ -184,9 +140,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def sealed(hook: str) -> Callable[[Method], Method]:
-    """A method that devices call and no kind may change, so that what is audited is what is sent.
+    """Mark a method that devices call and no kind may override, so that what is audited is what is sent.
 
-    `hook` is what a kind writes instead. A class that changes it is refused when it is defined.
+    `hook` is what a kind writes instead. A class that overrides the method is refused when it is defined.
     """
 
     def mark(method: Method) -> Method:
@@ -197,7 +153,7 @@ def sealed(hook: str) -> Callable[[Method], Method]:
 
 
 def unsealed(subject: Any) -> dict[str, str]:
-    """The sealed methods that a kind, or one instance of it, has changed, with what it should write instead."""
+    """The sealed methods that a kind, or one instance of it, overrides, with what it should write instead."""
     kind = subject if isinstance(subject, type) else type(subject)
     found = {}
     if getattr_static(kind, "__getattribute__") is not vars(object)["__getattribute__"]:
@@ -212,34 +168,25 @@ def unsealed(subject: Any) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Protocol(ABC, metaclass=_Bounded):
-    """Both sides of one question's collection. Immutable; equal protocols have equal fingerprints."""
+    """Both sides of the collection of one question. Immutable; equal protocols have equal fingerprints.
+
+    Args:
+        domain: The possible answers; may be given as a list of categories or as a number of answers.
+        epsilon: Largest epsilon of a report; may be given as an int, float, str or Decimal.
+    """
 
     domain: Domain
-    """A list of categories or a number of answers will do to build one."""
     epsilon: Fraction
-    """An int, float, str or Decimal will do to build one."""
 
     name: ClassVar[str]
     """What the protocol is called in a spec."""
 
-    takes: ClassVar[tuple[type[Domain], ...]] = (Domain,)
-    """The kinds of domains that it is for; others are refused."""
-
-    advice: ClassVar[str] = ""
-    """What to use for other domains."""
-
-    fresh: ClassVar[bool] = True
-    """Whether each report is drawn afresh from the answer, so that the epsilons of one device's reports add up."""
-
-    local: ClassVar[bool] = True
-    """Whether a report by itself keeps the epsilon. Where it does not, only surveys that name collectors may ask."""
-
-    slow_to_build: ClassVar[bool] = False
-    """Whether a candidate may take a tenth of a second: a curve over many epsilons has few of them."""
+    traits: ClassVar[Traits] = Traits()
+    """What holds for the kind; a subclass gives the fields that differ, and inherits the others."""
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept, which a data class cannot say. A subclass with fields of its
-        # own says it again; one without needs no decorator.
+        # The constructor takes more types than the fields keep, which a data class cannot express. A subclass with
+        # fields of its own repeats this; one without needs no decorator.
         def __init__(self, domain: DomainLike, epsilon: exact.Number) -> None: ...
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -249,10 +196,14 @@ class Protocol(ABC, metaclass=_Bounded):
                 f"{cls.__name__} changes {changed}(), which every device calls and every audit relies on: a kind of "
                 f"protocol writes {hook} instead"
             )
-        for plain, other in _OTHER_FORMS:
-            # Who changes what a report is does not inherit another form of what it was.
-            if plain in cls.__dict__ and other not in cls.__dict__:
-                setattr(cls, other, getattr(Protocol, other))
+        for name in _FINAL & set(cls.__dict__):
+            raise TypeError(
+                f"{cls.__name__} changes {name}, which reads the law of a report: change the field in law()"
+            )
+        kernel = without_stale_forms(cls)
+        if kernel is not None:
+            cls.kernel = kernel  # type: ignore[method-assign]
+        cls.traits = inherited(cls)
         if "name" in cls.__dict__:
             known = _KINDS.setdefault(cls.name, cls)
             if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -265,16 +216,21 @@ class Protocol(ABC, metaclass=_Bounded):
     def __post_init__(self) -> None:
         self._settle()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out the remembered records, which hold functions: copies and other processes build them again."""
+        return {name: value for name, value in vars(self).items() if not name.startswith(KEPT)}
+
     def _settle(self) -> None:
-        """Domain and epsilon in the form that is kept; a subclass that needs them early calls it first."""
+        """Convert domain and epsilon to the form that is kept; a subclass that needs them early calls it first."""
         domain = as_domain(self.domain)
-        if not isinstance(domain, self.takes):
-            raise DomainError(f"{self.name} cannot ask for {domain}{self.advice and ': ' + self.advice}")
+        takes, advice = self.traits.takes, self.traits.advice
+        if not isinstance(domain, takes):
+            raise DomainError(f"{self.name} cannot ask for {domain}{advice and ': ' + advice}")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", exact.as_epsilon(self.epsilon))
 
     def _settle_record(self, domain: Any, epsilon: exact.Number, people: int | None) -> None:
-        """The same for a kind that asks for records: columns by name will do, and `people` is checked."""
+        """The same for a kind that asks for records: takes columns by name, and checks `people`."""
         object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
         object.__setattr__(self, "epsilon", epsilon)
         self._settle()
@@ -284,125 +240,18 @@ class Protocol(ABC, metaclass=_Bounded):
     # -- the registry ------------------------------------------------------------------------------
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        """The instances that the planner compares for a domain; none where the protocol is for other domains.
-
-        Raises ChannelError where none exists at this epsilon.
-        """
-        if isinstance(domain, cls.takes):
-            yield cls(domain, epsilon)
-
-    @classmethod
-    def two_stage_candidates(
-        cls, domain: Domain, first: exact.Number, forever: exact.Number, n: int | None = None
-    ) -> Iterator[Protocol]:
-        """The instances that the planner compares where devices keep a state of epsilon `forever` over the epochs."""
-        yield from ()
-
-    @classmethod
-    def stream_candidates(
-        cls, domain: Domain, epsilon: Fraction, epochs: int, changes: int, n: int | None = None
-    ) -> Iterator[Protocol]:
-        """The instances that the planner compares where all reports of `epochs` epochs have this epsilon together.
-
-        Between any two streams of answers with at most so many changes; here a fresh report of epsilon / epochs each.
-        """
-        yield from cls.candidates(domain, epsilon / epochs, n)
-
-    @classmethod
     def examples(cls) -> Iterator[Protocol]:
-        """Small instances, all of whose reports can be listed: the conformance suite runs on them."""
+        """Small instances whose reports can all be listed: the conformance suite runs on them."""
         yield from ()
-
-    @property
-    def reads(self) -> str:
-        """What an estimate of it is about: "shares" of answers, the "mean" of a number, its "distribution", ..."""
-        return "shares"
-
-    serves: ClassVar[tuple[str, ...]] = ()
-    """What else a question may be read for that it answers: see `figures`."""
-
-    def figures(self, read: str) -> Figures | None:
-        """How exact it is where a question is read in this way; None where its estimates do not answer that.
-
-        Several protocols may answer one question: a planner compares them by the figure of that question.
-        """
-        return Figures(self.noise, self.error, self.unit) if read == self.reads else None
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        """Conformance checks that this protocol cannot pass, each with the reason; see `conformance.WAIVABLE`."""
-        return {}
-
-    def scaled(self, factor: Fraction) -> Protocol:
-        """The same protocol at an epsilon that is larger by a factor: the conformance suite must tell the two apart."""
-        return replace(self, epsilon=self.epsilon * factor)
-
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        """The figures that an estimate of these people's answers is about, in the order of its table, without noise.
-
-        `people` is how many hold each of the answers, one by default.
-        """
-        raise ChannelError(f"{self.name} does not say what its figures are without noise: write its truth(answers)")
 
     # -- the law, written by each protocol ---------------------------------------------------------
 
-    @property
-    @abstractmethod
-    def report_bytes(self) -> int:
-        """The width of a report."""
+    def explain(self, value: Any, report: bytes, language: str = DEFAULT) -> list[Step]:
+        """Explain a report to the person whose answer it is: what chance did to the answer, and what the report says.
 
-    @property
-    def report_forms(self) -> int:
-        """How many different reports there can be, at most: a form that few share would tell its device apart."""
-        return 1 << 8 * self.report_bytes
-
-    @property
-    def state_forms(self) -> int:
-        """How many different things a device may keep to report from: the reports, where there is one stage."""
-        return self.report_forms
-
-    @property
-    def kept_noise(self) -> float:
-        """How much of the noise of a report comes again in each report from the same state, in variance, at most."""
-        return 1.0
-
-    def linking(self, epochs: int) -> float:
-        """How many times better repeated reports of a device fit each other than those of two devices: see `Memoized`.
-
-        Where there is one stage, the repeated report itself is the link.
-        """
-        least = self.domain.least_forms  # no protocol has fewer, and of many answers the number itself would take long
-        forms = least if least > _MANY else self.report_forms
-        return float(forms) if forms < 1 << 1000 else math.inf
-
-    @property
-    @abstractmethod
-    def tally_size(self) -> int:
-        """The number of counters in a tally."""
-
-    @property
-    @abstractmethod
-    def ratio(self) -> Fraction:
-        """The exact largest ratio of a report's probabilities under two inputs that the guarantee relates.
-
-        Where it has a delta: the smallest r with P(S) <= r P'(S) + delta for every set S of reports.
-        """
-
-    @property
-    def another(self) -> Fraction | None:
-        """How likely a report is another answer than the true one; None where a report is no answer."""
-        return None
-
-    def spoken(self, report: bytes) -> str:
-        """What one report says, for people: the answer that it is, or its bytes."""
-        return report.hex()
-
-    def explain(self, value: Any, report: bytes) -> list[Step]:
-        """The life of a report, for the person whose answer it is: what chance did to it, and what the report says.
-
-        The last step has the outcome. What the single coins said is not in a report, and nobody can tell it. Raises
-        DomainError for what is no answer, and ReportError for what is no report.
+        The last step has the outcome. A report does not contain the single coins, so nobody can show them. Raises
+        DomainError if `value` is not an answer, ReportError if `report` is not a report, and KeyError if there is no
+        catalogue of the `language`, a code such as "de".
 
         >>> from deniable.protocols import GRR
         >>> *steps, said = GRR(["yes", "no"], epsilon=1).explain("yes", bytes([1]))
@@ -410,208 +259,58 @@ class Protocol(ABC, metaclass=_Bounded):
         (2, Step(text='What the report says:', outcome='no'))
         """
         encoded = self.domain.encode_one(value)
-        if not self.valid(as_rows([list(report)]))[0]:
+        if not self.valid(self._rows([report]))[0]:
             raise ReportError("these bytes are no report of this protocol")
-        said = Step("What the report says:", self.spoken(report))
-        return [*(Step(text) for text in self._steps(value, encoded, report)), said]
+        words = catalogue(language)
+        said = Step(words.say("story.says"), words.text(self.traits.says(self, report)))
+        return [*(Step(words.text(step)) for step in self.story(value, encoded, report)), said]
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        """What chance does to an answer, in sentences; those of the browser's pages, word for word."""
-        return [
-            f"{self.name} changes the answer by chance: no report is more than {float(self.ratio):.4g} times as likely "
-            "under one answer as under another."
-        ]
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        """What chance does to an answer, one fact per step: an entry of the catalogue of words with its parameters.
 
-    @abstractmethod
-    def _one(self, value: Any, bits: Bits) -> bytes: ...
-
-    @abstractmethod
-    def _many(self, values: Any, bits: Bits) -> Bytes: ...
-
-    @abstractmethod
-    def _count(self, reports: Bytes) -> Counts: ...
-
-    @abstractmethod
-    def _estimate(self, tally: Tally) -> Any: ...
-
-    @abstractmethod
-    def noise(self, n: int) -> float:
-        """The standard error that the protocol adds to its headline figure with n people, in the worst case."""
-
-    @abstractmethod
-    def error(self, n: int, population: bool = True) -> float:
-        """The standard error of the headline figure with n people, in the worst case, in the question's unit.
-
-        Noise and sampling error; `population=False` leaves the second out.
+        A text is a fact, too: it is the same in every language. `deniable.words.sentence` has its own texts for each.
         """
+        return [word("story.any", name=self.name, ratio=Figure(f"{float(self.ratio):.4g}", grouped=False))]
 
-    takes_candidates: ClassVar[bool] = False
-    """Whether `estimate(tally, candidates)` looks for texts that the analyst names."""
+    def draw(self, value: Any, bits: Bits) -> bytes:
+        """The report of one encoded answer; the order of its random words is part of the format.
 
-    finds: ClassVar[bool] = False
-    """Whether the reports decide which answers a result is about; `estimate_of` says which."""
-
-    def estimate_of(self, tally: Tally, values: Sequence[str]) -> Any:
-        """The estimate of these answers, for a protocol that finds answers; others have all answers in any case."""
-        return self.estimate(tally)
-
-    @property
-    def needs_candidates(self) -> bool:
-        """Whether an estimate needs a list of what to look for."""
-        return False
-
-    @property
-    def clear(self) -> tuple[str, ...]:
-        """The parts of an answer that a report says as they are, without noise; none, unless a protocol says so."""
-        return ()
-
-    @property
-    def clear_bytes(self) -> int:
-        """How many bytes at the head of a report say them."""
-        return 0
-
-    @property
-    def strata(self) -> tuple[str, ...]:
-        """The parts of an answer that results are told apart by, in clear or randomized; none, unless one says so."""
-        return self.clear
-
-    @property
-    def chooses(self) -> bool:
-        """Whether chance chooses which part of an answer a report is about, and the report says which."""
-        return False
-
-    @property
-    def combines(self) -> bool:
-        """Whether a report is about several parts of an answer together."""
-        return False
-
-    @property
-    def unreadable(self) -> str:
-        """Why nothing can be estimated from the reports; empty where it can. A question refuses such a protocol."""
-        return ""
-
-    @property
-    def tests(self) -> int:
-        """How many figures an estimate has, which are looked at together."""
-        return 1
-
-    @property
-    def unit(self) -> str:
-        """The unit of the headline figure; "" for a share."""
-        return ""
-
-    @property
-    def scale(self) -> float:
-        """The width of what the headline figure can be, in its unit: 1 for a share."""
-        return 1.0
+        A kind whose law has a structure that can be run need not write this.
+        """
+        report: bytes = self._kept_draw(value, bits)
+        return report
 
     @cached_property
-    def cost(self) -> Cost:
-        """What a report costs; unless a protocol knows better, counted on some reports of its domain's example."""
-        answer = self.domain.encode_one(self.domain.example)
-        counted = Counting()
-        for _ in range(_COUNTED):
-            self._one(answer, counted)
-        return Cost(counted.bytes_taken / _COUNTED, float(self.tally_size))
+    def _kept_draw(self) -> Callable[[Any, Bits], bytes]:
+        """What draws a report of a kind that has no code of its own for it."""
+        draw: Callable[[Any, Bits], bytes] | None = getattr(self.law().structure, "draw", None)
+        if draw is None:
+            raise TypeError(f"{type(self).__name__} draws no report: write draw, or give its law a structure")
+        return draw
 
-    @property
-    def leverage(self) -> float | None:
-        """How many honest reports one forged report outweighs, for the figure that it favours, if that is known."""
-        return None
+    @abstractmethod
+    def draw_many(self, values: Any, bits: Bits) -> Bytes:
+        """The reports of a column of encoded answers, one per row, with the same law."""
 
-    @property
-    def poisoning(self) -> float | None:
-        """By how many times its share of all reports a forger moves the headline figure at most, if that is known.
+    @abstractmethod
+    def count(self, reports: Bytes) -> Counts:
+        """The counters of the tally of valid reports, given as rows of bytes."""
 
-        In the question's unit.
+    @abstractmethod
+    def infer(self, tally: Tally) -> Any:
+        """The result of a tally of this protocol, with error bars; of no reports, what is known before the first one.
+
+        A kind may take more options, such as the answers to look for.
         """
-        return None
 
-    def forgeries(self, answers: Any) -> Bytes:
-        """Reports among which the one is that says most for these encoded answers together: what a forger sends.
-
-        Here all forms where there are few, else some honest reports.
-        """
-        if self.report_bytes <= 2 and self.report_forms <= _MANY:
-            forms = np.arange(1 << 8 * self.report_bytes, dtype="<u2").view(np.uint8).reshape(-1, 2)
-            listed = np.ascontiguousarray(forms[:, : self.report_bytes])
-            return listed[self._valid(listed)]
-        some = [answers[place % len(answers)] for place in range(_COUNTED)]
-        return as_rows([list(self._one(one, SYSTEM)) for one in some])
-
-    def any_reports(self, count: int, bits: Bits) -> Bytes:
-        """Valid reports, each form equally likely, as somebody sends who knows nothing but the format.
-
-        Where few strings of bytes are reports, honest ones of the domain's example instead.
-        """
-        found, tries = np.empty((0, self.report_bytes), dtype=np.uint8), 0
-        while len(found) < count and tries < _MANY:
-            drawn = np.empty((max(256, count), self.report_bytes), dtype=np.uint8)
-            bits.fill(drawn.reshape(-1))
-            found, tries = np.vstack([found, drawn[self._valid(drawn)]]), tries + 1 + (not len(found)) * 1000
-        if len(found) < count:
-            return self._many(self.domain.encode([self.domain.example] * count), bits)
-        return found[:count]
-
-    @property
-    def likeliest(self) -> float | None:
-        """How likely one form of a report is at most, whatever the answer; None where that is not known."""
-        return None
-
-    @property
-    def attack(self) -> float | None:
-        """How often the best guess of one person's answer is right, given the report and nothing else.
-
-        Every answer being equally likely beforehand; None where that is not known.
-        """
-        return None
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        """The smallest figure that stands out of the noise, where there is such a thing."""
-        return None
-
-    def resolves(self, n: int) -> bool:
-        """Whether n people make each single number stand out of the noise, so that a fitted shape gains nothing."""
-        return False
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        """The protocols of the parts of an answer, and about how many of n people each gets.
-
-        A protocol whose answers have no parts is the only one, under no name.
-        """
-        return {"": (self, n)}
-
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        """The protocols of the parts of an answer, and the tally of each part's own reports."""
-        return {"": (self, tally)}
-
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
-        """Why to use it, for a plan in which there is nothing else to choose from; "" leaves that to the planner."""
-        return ""
-
-    def _adder(self) -> Adder:
-        return PlainAdder(self)
-
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        """Which rows of bytes could be reports of this protocol; the others must not be counted."""
         return np.ones(len(reports), dtype=np.bool_)
 
-    # Reports of at most eight bytes are also little-endian numbers: numpy handles those much faster than rows of bytes.
-
-    def _many_numbers(self, values: Any, bits: Bits) -> NDArray[Any]:
-        """`_many`, of any unsigned type that holds the numbers."""
-        return from_bytes(self._many(values, bits))
-
-    def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
-        return self._count(to_bytes(numbers, self.report_bytes))
-
-    def _valid_numbers(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
-        """Of numbers that fit in the bytes of a report."""
-        return self._valid(to_bytes(numbers, self.report_bytes))
-
-    @property
-    def halves(self) -> Halves | None:
-        """How reports are counted by their halves, where they can be: then those of several groups are, together."""
-        return None
+    @remembered
+    def kernel(self) -> Kernel:
+        """Faster forms of the hooks above; see `Kernel`."""
+        return plain(self)
 
     def parameters(self) -> dict[str, Any]:
         """What the spec holds beyond domain and epsilon."""
@@ -621,10 +320,148 @@ class Protocol(ABC, metaclass=_Bounded):
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Self:
         return cls(domain, epsilon, **parameters)
 
+    # -- the law -----------------------------------------------------------------------------------
+
+    @remembered
+    def law(self) -> Law:
+        """What a report says about an answer, exactly; see `Law`."""
+        return Law(
+            guarantee=lambda: Guarantee(ANY, self.epsilon),
+            ratio=self._enumerated_ratio,
+            forms=lambda: 1 << 8 * self.report_bytes,
+            inputs=self._no_inputs,
+            input_count=lambda: sum(1 for _ in self.law().inputs()),
+            sent=self.draw,
+            related=self._any_two,
+            blankets=self._enumerated_blankets,
+            plausible=lambda reports: self.valid(self._rows(reports)),
+            any_reports=self._accepted_bytes,
+            kept=Kept(
+                state_forms=lambda: self.law().forms,
+                linking=self._repeated_linking,
+                spent=lambda draws: self.epsilon * draws,
+                lifetime=self._repeated_lifetime,
+                ratio=lambda: self.ratio,
+            ),
+        )
+
+    @cached_property
+    def report_bytes(self) -> int:
+        """The width of a report."""
+        return self.law().width
+
+    @cached_property
+    def tally_size(self) -> int:
+        """The number of counters in a tally."""
+        return self.law().counters
+
+    @cached_property
+    def ratio(self) -> Fraction:
+        """The exact largest likelihood ratio of a report, between the inputs that the guarantee relates."""
+        return self.law().ratio
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """Between which inputs the epsilon holds."""
+        return self.law().guarantee
+
+    def _enumerated_ratio(self) -> Fraction:
+        channel = self.channel(max_cells=_MOST_LISTED)
+        if isinstance(channel.ratio, float):
+            raise ChannelError(
+                f"a report of this {self.name} is impossible under one answer and possible under another"
+            )
+        return channel.ratio
+
+    def _no_inputs(self) -> Iterator[tuple[Any, Any]]:
+        raise ChannelError(f"the answers of {self.domain} cannot be listed, so {self.name} has no matrix here")
+
+    def _any_two(self) -> Iterator[tuple[Mixture, Mixture]]:
+        size = self.law().input_count
+        return (({i: Fraction(1)}, {j: Fraction(1)}) for i in range(size) for j in range(size) if i != j)
+
+    def _enumerated_blankets(self) -> tuple[Blanket, ...]:
+        try:
+            channel = self.channel(max_cells=_MOST_LISTED)
+        except ChannelError:
+            return ()
+        return of_laws([[int(entry) for entry in row] for row in channel.numerators], self.law().related())
+
+    def _accepted_bytes(self, count: int, bits: Bits) -> Bytes:
+        """Draws bytes until they are reports; if few strings of bytes are, honest reports of the domain's example."""
+        found, tries = np.empty((0, self.report_bytes), dtype=np.uint8), 0
+        while len(found) < count and tries < _MANY:
+            drawn = np.empty((max(256, count), self.report_bytes), dtype=np.uint8)
+            bits.fill(drawn.reshape(-1))
+            found, tries = np.vstack([found, drawn[self.valid(drawn)]]), tries + 1 + (not len(found)) * 1000
+        if len(found) < count:
+            return self.draw_many(self.domain.encode([self.domain.example] * count), bits)
+        return found[:count]
+
+    def _repeated_linking(self, epochs: int) -> float:
+        """With one stage, the repeated report itself is the link."""
+        least = self.domain.least_forms  # no protocol has fewer; with many answers the exact number would take long
+        forms = least if least > _MANY else self.law().forms
+        return float(forms) if forms < 1 << 1000 else math.inf
+
+    def _repeated_lifetime(self, epochs: int, values: int | None = None) -> Fraction | None:
+        if values is None:
+            return self.law().kept.spent(epochs)
+        return self.epsilon if min(epochs, values) == 1 else None
+
+    # -- what it is worth --------------------------------------------------------------------------
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        """What an analyst learns from n people, and at what cost; see `Worth`.
+
+        Args:
+            n: The number of people who answer.
+            read: What the question is read for; by default what the protocol is made for.
+            population: Whether errors are about the population, or about those who answered.
+        """
+        return Worth(
+            read=lambda: self.traits.reads[0],
+            answers=lambda: read is None or read == self.worth().read,
+            parts=lambda: {"": (self, n)},
+            split=lambda tally: {"": (self, tally)},
+            cost=self._counted_cost,
+            forgeries=self._some_reports,
+            truth=self._no_truth,
+            variances=self._worst_variances,
+            spreads=lambda answers: np.array([np.var(self.domain.encode(answers))]),
+            strata=lambda: self.law().clear,
+        )
+
+    def _counted_cost(self) -> Cost:
+        """What some reports of the domain's example cost."""
+        answer = self.domain.encode_one(self.domain.example)
+        counted = Counting()
+        for _ in range(_COUNTED):
+            self.draw(answer, counted)
+        return Cost(counted.bytes_taken / _COUNTED, float(self.tally_size))
+
+    def _some_reports(self, answers: Any) -> Bytes:
+        """All forms of a report if there are few, else some honest reports of these encoded answers."""
+        if self.report_bytes <= 2 and self.law().forms <= _MANY:
+            forms = np.arange(1 << 8 * self.report_bytes, dtype="<u2").view(np.uint8).reshape(-1, 2)
+            listed = np.ascontiguousarray(forms[:, : self.report_bytes])
+            return listed[self.valid(listed)]
+        some = [answers[place % len(answers)] for place in range(_COUNTED)]
+        return as_rows([list(self.draw(one, SYSTEM)) for one in some])
+
+    def _no_truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        raise ChannelError(f"{self.name} does not say what its figures are without noise: give its worth a truth")
+
+    def _worst_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The worst case over all people."""
+        n = len(answers) if people is None else int(np.sum(people))
+        return np.array([self.worth(n).noise ** 2])
+
     # -- the device --------------------------------------------------------------------------------
 
     @final
-    @sealed("_many for columns and _one for single answers")
+    @sealed("draw_many for columns and draw for single answers")
     def privatize(self, values: Any, bits: Bits | None = None) -> Reports:
         """Randomize one answer or a column of answers."""
         answers = self.domain.encode(values)
@@ -633,13 +470,13 @@ class Protocol(ABC, metaclass=_Bounded):
             one = answers[0].item() if isinstance(answers, np.ndarray) else answers[0]
             array = np.frombuffer(self.report_encoded(one, source), dtype=np.uint8).reshape(1, -1)
         else:
-            array = self._many(answers, source)
+            array = self.draw_many(answers, source)
         return Reports(self.fingerprint, array, self.spec())
 
     @final
-    @sealed("_one")
+    @sealed("draw")
     def report(self, value: Any, bits: Bits | None = None) -> bytes:
-        """Randomize one answer into the bytes of one report: the fastest way for one, without a `Reports` around it.
+        """Randomize one answer into the bytes of one report: the fastest way for a single answer, without a `Reports`.
 
         >>> from deniable.protocols import GRR
         >>> len(GRR(["yes", "no"], epsilon=1).report("yes"))
@@ -648,41 +485,20 @@ class Protocol(ABC, metaclass=_Bounded):
         return self.report_encoded(self.domain.encode_one(value), bits)
 
     @final
-    @sealed("_one")
+    @sealed("draw")
     def report_encoded(self, encoded: Any, bits: Bits | None = None) -> bytes:
-        """The same for an answer that `domain.encode_one` has read already, as a ledger that remembers answers does.
+        """The same for an answer that is encoded already (`domain.encode_one`), as in a ledger that remembers answers.
 
-        Every single report of an answer goes this way.
+        Every single report is drawn here.
         """
-        return self._one(encoded, SYSTEM if bits is None else source_of(bits))
+        return self.draw(encoded, SYSTEM if bits is None else source_of(bits))
 
     # -- the collector -----------------------------------------------------------------------------
-
-    def valid(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
-        """Which reports could have come from this protocol; the others must not be counted."""
-        array = self._rows(reports)
-        return self._valid(array)
-
-    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
-        """Which reports a collector should count: valid, and not so unlikely that no crowd would ever send them.
-
-        An honest device's report is refused with probability 2^-60 at most.
-        """
-        return self.valid(reports)
-
-    @property
-    def is_tied(self) -> bool:
-        """Whether a report has public coins, a hash function say, that can follow from a public number."""
-        return False
-
-    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which valid reports have the public coins that follow from their public numbers (`randomness.Tied`)."""
-        return np.ones(len(reports), dtype=np.bool_)
 
     def tally(self, reports: Reports | Bytes | Sequence[bytes], source: str | None = None) -> Tally:
         """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted.
 
-        `source` is what the tally is of, such as a question of a survey; reports of another source are refused.
+        `source` says where the reports come from, such as a question of a survey; reports of another one are refused.
 
         >>> from deniable.protocols import GRR
         >>> coin = GRR(["yes", "no"], epsilon=1)
@@ -697,34 +513,34 @@ class Protocol(ABC, metaclass=_Bounded):
 
     def _count_checked(self, reports: Bytes) -> Counts:
         """The counters of reports; raises ReportError if one is malformed."""
-        self._check_valid(reports)
-        return self._count(reports)
+        kernel = self.kernel()
+        if kernel.add is None:
+            self._check_valid(reports)
+            return self.count(reports)
+        adder = kernel.adder()
+        kernel.add(adder, reports)
+        return adder.counts()
 
     def _add_checked(self, adder: Adder, reports: Bytes) -> None:
         """Add reports to an adder of this protocol; raises ReportError if one is malformed, and adds none then."""
-        self._check_valid(reports)
-        adder.add(reports)
-
-    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
-        """The counters of `tally` in pieces: where each begins, and its counters. Those in no piece are zero."""
-        yield 0, self._count(self._valid_rows(reports))
+        add = self.kernel().add
+        if add is not None:
+            add(adder, reports)
+        else:
+            self._check_valid(reports)
+            adder.add(reports)
 
     def counter(self, source: str | None = None) -> Counter:
-        """Something to add batches of reports to, for one tally of them all."""
+        """A counter that takes batches of reports and gives one tally of them all."""
         return Counter(self, source)
 
-    def _valid_rows(self, reports: Reports | Bytes) -> Bytes:
-        array = self._rows(reports)
-        self._check_valid(array)
-        return array
-
     def _check_valid(self, reports: Bytes) -> None:
-        valid = self._valid(reports)
+        valid = self.valid(reports)
         if not valid.all():
             bad = int((~valid).sum())
             raise ReportError(
                 f"{bad} of {len(reports)} reports are malformed, the first at {int(np.argmin(valid))}: "
-                "nothing was counted (protocol.valid(reports) tells them apart)"
+                "nothing was counted (protocol.valid(reports.array) tells them apart)"
             )
 
     def empty(self, source: str | None = None) -> Tally:
@@ -743,7 +559,7 @@ class Protocol(ABC, metaclass=_Bounded):
         return array
 
     def _difference(self, what: str, other: str, spec: dict[str, Any] | None) -> str:
-        """Two fingerprints, and what their specs disagree on where both are known."""
+        """The message about two fingerprints, with what their specs disagree on if both are known."""
         mine = self.spec()
         known = spec or {}
         keys = [key for key in mine if key in known and mine[key] != known[key]]
@@ -758,20 +574,12 @@ class Protocol(ABC, metaclass=_Bounded):
     def estimate(self, tally: Tally) -> Any:
         """What the reports say, with error bars."""
         self._check_tally(tally)
-        found = self._estimate(tally) if tally.n else self._nothing()
-        return replace(found, check=partial(self.misfit, tally))
-
-    def _nothing(self) -> Any:
-        """What is known before the first report: here that a mean is between the ends of the domain."""
-        low, high = (getattr(self.domain, end, None) for end in ("low", "high"))
-        if low is None or high is None:
-            raise MismatchError("this tally is empty: there is nothing to estimate from")
-        return Mean.nothing((float(low), float(high)), self.name, self.unit)
+        return replace(self.infer(tally), check=partial(self.misfit, tally))
 
     def misfit(self, tally: Tally, repeats: float = 1.0) -> Misfit:
-        """Whether any population could have produced this tally: a p-value that is valid for every one of them.
+        """Whether any population could have produced this tally: a p-value that is valid for every population.
 
-        `repeats` says in how many reports one device may stand with the same noise.
+        `repeats` is the number of reports that one device may send with the same noise.
 
         >>> from deniable.protocols import GRR
         >>> coin = GRR(["yes", "no"], epsilon=1)
@@ -779,11 +587,7 @@ class Protocol(ABC, metaclass=_Bounded):
         True
         """
         self._check_tally(tally)
-        return Misfit.of(self._misfits(tally, 1 / repeats) if tally.n else [])
-
-    def _misfits(self, tally: Tally, worth: float) -> list[float]:
-        """p-values of tests whose law is known whatever the answers; each report counts as so many independent ones."""
-        return []
+        return Misfit.of(self.law().checks(tally, 1 / repeats) if tally.n else [])
 
     def _check_tally(self, tally: Tally) -> None:
         if not isinstance(tally, Tally):
@@ -794,39 +598,10 @@ class Protocol(ABC, metaclass=_Bounded):
             raise MismatchError(self._difference("a tally", tally.fingerprint, None))
         if tally.counts.size != self.tally_size:
             raise MismatchError(f"this tally has {tally.counts.size} counters, not {self.tally_size}")
-
-    @property
-    def hypotheses(self) -> tuple[Label, ...]:
-        """The names of the hypotheses that the question was designed for, if it was for any."""
-        return ()
-
-    def verdict(self, tally: Tally, level: exact.Number = Fraction(1, 20)) -> Result | None:
-        """The decision between the `hypotheses`; None where there are none."""
-        return None
+        if broken := self.law().broken(tally):
+            raise MismatchError(broken)
 
     # -- what it promises --------------------------------------------------------------------------
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Between which inputs the epsilon holds."""
-        return Guarantee(ANY, self.epsilon)
-
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        """The variance of each figure among these people, as in `truth`; here the worst case over all people."""
-        n = len(answers) if people is None else int(np.sum(people))
-        return np.array([self.noise(n) ** 2])
-
-    def figure_spreads(self, answers: Any) -> NDArray[np.float64]:
-        """By how much these people differ in what each figure is about, in variance; here of their numbers."""
-        return np.array([np.var(self.domain.encode(answers))])
-
-    @property
-    def figure_scales(self) -> NDArray[np.float64]:
-        """What errors of the figures are divided by before a study averages them: figures of one unit by nothing."""
-        return np.ones(1)
-
-    formula_for: ClassVar[str] = "the worst case"
-    """What `figure_variances` is about, where it is not about these very people."""
 
     def simulate(self, values: Any = None, runs: int = 1, seed: int = 0, *, counts: Any = None) -> Study:
         """Repeat the whole collection `runs` times with the same people; for studies, not devices.
@@ -836,9 +611,9 @@ class Protocol(ABC, metaclass=_Bounded):
 
         Args:
             values: One answer per person; with `counts`, the answers that they count.
-            runs: How many collections.
+            runs: The number of collections.
             seed: The same seed gives the same tallies.
-            counts: How many people hold each of the values; of all answers in their order, if there are no values.
+            counts: How many people hold each value; without `values`, each answer of the domain in its order.
 
         >>> from deniable.protocols import GRR
         >>> coin = GRR(["yes", "no"], epsilon=1)
@@ -849,75 +624,18 @@ class Protocol(ABC, metaclass=_Bounded):
         """
         return study(self, values, counts, runs, seed)
 
-    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts | None:
-        """Tallies drawn from their joint law without drawing reports, one per row, where there is a way.
-
-        `truth` is how many people hold each answer.
-        """
-        return None
-
-    def related(self) -> Iterator[tuple[Mixture, Mixture]]:
-        """The pairs of inputs that the guarantee speaks of, each in both orders; any two answers by default.
-
-        An input is the weights of rows of `channel()`: one row for an answer, several for a law of answers.
-        """
-        size = self._input_count()
-        return (({i: Fraction(1)}, {j: Fraction(1)}) for i in range(size) for j in range(size) if i != j)
-
-    def blankets(self) -> tuple[Blanket, ...]:
-        """What a report has in common for all answers, for pairs of answers of which one is the worst.
-
-        What `privacy.shuffled` hides people behind. Here found by listing the law; none where it is too large.
-        """
-        try:
-            channel = self.channel(max_cells=_MOST_LISTED)
-        except ChannelError:
-            return ()
-        return of_laws([[int(entry) for entry in row] for row in channel.numerators], self.related())
-
-    def distance(self, one: Any, other: Any) -> Fraction:
-        """How far two inputs of the channel are apart, where the guarantee grows with that ("metric"); rounded down."""
-        return Fraction(1)
-
-    def spent(self, draws: int) -> Fraction:
-        """What so many fresh reports of one device give away in all, at most."""
-        return self.epsilon * draws
-
-    @property
-    def whole_ratio(self) -> Fraction:
-        """The exact ratio of all that the guarantee is about: of one report, or of all reports of a device."""
-        return self.ratio
-
-    def stream_laws(self) -> Mapping[tuple[Any, ...], Mapping[bytes, Fraction]]:
-        """Where the guarantee is about streams: the exact law of all reports, for each stream; small ones only."""
-        return {}
-
-    @property
-    def reports_each(self) -> int:
-        """How many reports one person sends, where errors are told for people who send all of them."""
-        return 1
-
-    def lifetime(self, epochs: int, values: int | None = None) -> Fraction | None:
-        """What the reports of `epochs` epochs tell at most, whatever the two streams of answers are; None: no bound.
-
-        With `values`, a device repeats the report of an answer, and keeps so many of them at most.
-        """
-        if values is None:
-            return self.spent(epochs)
-        return self.epsilon if min(epochs, values) == 1 else None
-
     @property
     def realized_epsilon(self) -> float:
-        """The exact epsilon of what the guarantee is about: never above `epsilon`."""
-        return exact.log(self.whole_ratio)
+        """The exact epsilon that the guarantee is about: never above `epsilon`."""
+        return exact.log(self.law().kept.ratio)
 
     def channel(self, max_cells: int = 1 << 22) -> Channel:
         """The exact law of the report bytes, found by running `privatize` along every branch.
 
         For small domains: a report of b bytes has up to 256^b forms. `max_cells` bounds inputs x outputs.
         """
-        inputs = self._inputs()
-        forms, size = self.report_forms, self._input_count()
+        law = self.law()
+        inputs, forms, size = law.inputs(), law.forms, law.input_count
         if forms * size > max_cells:
             number = f"{forms:,}" if forms < 10**12 else f"at least 2^{forms.bit_length() - 1}"
             raise ChannelError(
@@ -928,30 +646,20 @@ class Protocol(ABC, metaclass=_Bounded):
         outputs: dict[bytes, None] = {}
         labels = []
         for label, value in inputs:
-            law = exhaust(lambda bits, value=value: self._law_of(value, bits), most_runs=max(1, max_cells)).law  # type: ignore[misc]
+            row = exhaust(lambda bits, value=value: law.sent(value, bits), most_runs=max(1, max_cells)).law  # type: ignore[misc]
             labels.append(label)
-            rows.append(law)
-            outputs.update(dict.fromkeys(law))
+            rows.append(row)
+            outputs.update(dict.fromkeys(row))
             if len(outputs) * size > max_cells:
                 raise ChannelError(f"the channel has more than {max_cells} cells: ask for a smaller domain")
         order = sorted(outputs)
-        matrix = [[law.get(output, Fraction(0)) for output in order] for law in rows]
+        matrix = [[row.get(output, Fraction(0)) for output in order] for row in rows]
         return Channel(matrix, labels, [output.hex() for output in order])
-
-    def _inputs(self) -> Iterator[tuple[Any, Any]]:
-        """Labels and encoded answers whose laws are the whole channel: every other input's law is a mixture of them."""
-        raise ChannelError(f"the answers of {self.domain} cannot be listed, so {self.name} has no matrix here")
-
-    def _input_count(self) -> int:
-        return sum(1 for _ in self._inputs())
-
-    def _law_of(self, value: Any, bits: Bits) -> bytes:
-        return self._one(value, bits)
 
     # -- identity ----------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Any]:
-        """JSON that gives this protocol again, anywhere: `deniable.load(spec)`."""
+        """JSON from which `deniable.load(spec)` builds this protocol again."""
         head = {"kind": "protocol", "version": 1, "protocol": self.name}
         return head | {"domain": self.domain.spec(), "epsilon": exact.canonical(self.epsilon)} | self.parameters()
 
@@ -960,7 +668,7 @@ class Protocol(ABC, metaclass=_Bounded):
         return fingerprint("protocol", self.spec())
 
     def __repr__(self) -> str:
-        """What one would write to build it; settings that are left at their defaults are left out.
+        """The expression that builds it, without the settings that have their default value.
 
         >>> from deniable.protocols import OLH
         >>> OLH(["yes", "no"], epsilon=0.5)
@@ -977,26 +685,41 @@ class Protocol(ABC, metaclass=_Bounded):
         return f"{type(self).__name__}({self.domain!r}, {', '.join(words)})"
 
 
-def percent(share: float, digits: int = 2) -> str:
+def percent(share: float, digits: int = 2) -> Word:
     """A probability for people, with the unit on the same line.
 
-    >>> percent(0.46211).replace("\N{NO-BREAK SPACE}", " ")
+    >>> catalogue("en").text(percent(0.46211)).replace("\N{NO-BREAK SPACE}", " ")
     '46.21 %'
     """
-    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
+    return word("percent.line", n=Figure(f"{100 * share:.{digits}f}", grouped=False))
+
+
+def first_of(parts: Iterable[Fact], n: int) -> Fact:
+    """The first of `n` parts of a sentence, and how many more there are."""
+    first = Joined(list(islice(parts, _SHOWN)), ", ")
+    return word("list.more", first=first, n=n - _SHOWN) if n > _SHOWN else first
+
+
+def speaks_for(answers: Sequence[Fact], none: str = "report.none") -> Word:
+    """That a report speaks for these answers; `none` is the id of what is said of no answer."""
+    return word("says.speaks", answers=first_of(answers, len(answers)) if answers else word(none))
 
 
 FAMILIES = (
     *("frequency", "numeric", "table", "ranges", "places", "sets", "discovery", "attributes", "stratified"),
     *("private_strata", "queries", "longitudinal", "profiles", "secure_sum"),
 )
-"""The modules of `deniable.protocols` that define kinds, the most common first: each is loaded when it is needed."""
+"""The modules of `deniable.protocols` that define kinds, most common first; each is loaded when it is needed."""
 
 
 def registered(family: str | None = None) -> Mapping[str, type[Protocol]]:
-    """Every protocol that a spec or a draft may name, those of installed packages included; in the order of the names.
+    """Every kind that a spec or a draft may name, in the order of the names, with those of installed packages.
 
-    With a `family` of ours, only its kinds and those of others: the rest is not loaded.
+    Args:
+        family: Name of a family; only its kinds and those of other packages are loaded.
+
+    Returns:
+        The kinds by name.
     """
     load_plugins()
     wanted = FAMILIES if family is None else (family,)
@@ -1011,7 +734,7 @@ def registered(family: str | None = None) -> Mapping[str, type[Protocol]]:
 
 
 def kind_named(name: Any) -> type[Protocol]:
-    """The protocol that a spec calls so; loads no more families than it takes to find it."""
+    """The kind with this name in a spec; loads no more families than it takes to find it."""
     for module in FAMILIES:
         if name in _KINDS:
             break
@@ -1026,7 +749,16 @@ _HEAD = {"kind", "version", "protocol", "domain", "epsilon"}
 
 
 def load(spec: Any) -> Protocol:
-    """The protocol of a spec, given as a dictionary or as JSON text; unknown kinds are refused by name.
+    """The protocol of a spec, given as a dictionary or as JSON text.
+
+    Args:
+        spec: A dictionary, or JSON text.
+
+    Returns:
+        The protocol.
+
+    Raises:
+        SpecError: It is not the spec of a known protocol.
 
     >>> from deniable.protocols import OLH
     >>> load(OLH(1024, epsilon=1).spec()) == OLH(1024, epsilon=1)

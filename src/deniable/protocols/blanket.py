@@ -54,9 +54,9 @@ def supporting(
 ) -> Blanket:
     """The worst pair of answers where a report is `ratio` times as likely under the answers that it supports.
 
-    mass       the sum over all reports of what they have under an answer that they do not support
-    both       the part of it that reports have that support both answers, at least
-    everyone   the part that reports have that support all answers: those say nothing, whatever their likelihood
+    mass       the sum over all reports of their probability under an answer that they do not support
+    both       a lower bound on the part of it from reports that support both answers
+    everyone   the part from reports that support all answers: they say nothing, whatever their likelihood
 
     >>> [tuple(map(str, cell)) for cell in supporting(Fraction(2, 4), Fraction(3))]
     [('1/4', '1', '3'), ('1/4', '3', '1')]
@@ -78,7 +78,7 @@ def supporting(
 
 
 def worst(blankets: Sequence[Blanket]) -> Blanket:
-    """One law that is worse than all of these, of one protocol."""
+    """One blanket that is worse than all of these blankets of one protocol."""
     if len(blankets) == 1:
         return blankets[0]
     mass = min(sum((cell.mass for cell in one), Fraction(0)) for one in blankets)
@@ -106,7 +106,7 @@ def of_laws(
     """The blankets of a listed law, one for each pair of inputs that differs from the others; of many, a worse one.
 
     `rows` are those of a channel, as integers of equal sums; an input is the weights of rows. Where some answer cannot
-    give a report that others can, there is none.
+    give a report that others can, the result is empty.
     """
     whole, columns = sum(rows[0]), list(zip(*rows, strict=True))
     if any(min(column) == 0 < max(column) for column in columns):
@@ -132,7 +132,7 @@ def of_laws(
 
 
 def power(part: Blanket, times: int) -> Blanket:
-    """The product of so many equal ones."""
+    """The product of `times` equal blankets."""
     whole = product([part] * times)
     if whole is not None:
         return whole

@@ -3,9 +3,9 @@
 Rule       the smallest noise in the headline figure, in the worst case over what the others gave, or the smallest of
            another figure that is given; among the protocols within 5 percent of that variance (2 percent where somebody
            asks for the figure), the fewest report bytes, then the least work on the server
-Settings   of several candidates of one kind the first that will do; of frequency oracles the one with the smallest
-           figure, where one is given
-Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
+Settings   the first usable one of several candidates of a kind; for frequency oracles the one with the smallest figure,
+           if a figure is given
+Forms      if reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
 Two stages with `forever` only protocols that keep a state of that epsilon are built; epsilon is that of one report.
            Over `epochs` their reports may fit each other at most `forms` times better than those of two devices
 Streams    with `changes` epsilon is that of all reports of `epochs` epochs, between any two streams of answers: the
@@ -22,6 +22,7 @@ from deniable import exact
 from deniable.domains import Domain
 from deniable.errors import ChannelError, DomainError
 from deniable.protocols.base import Protocol, registered
+from deniable.protocols.traits import Ask, offered
 
 SAME = 1.05
 """Variances this close count as equal."""
@@ -30,6 +31,9 @@ ASKED = 1.02
 """The same of the variance of a figure that somebody asks for."""
 
 MOST_COUNTERS = 1 << 32
+
+SERIES = "series"
+"""What a protocol for answers that change is read for, whatever the figure."""
 
 
 def build(
@@ -46,30 +50,28 @@ def build(
     rivals: bool = False,
     figure: Callable[[Protocol], float] | None = None,
 ) -> dict[str, Protocol]:
-    """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms.
+    """Every protocol that exists at this epsilon; some need a larger epsilon for this many answers, or more forms.
 
-    `read` is what is to be estimated, where that is not what the domain is usually read for. `quick` leaves out what is
-    slow to build. A tally has at most so many `counters`. `rivals` adds what is usually read for something else and
-    answers this question, too. `figure` chooses among several settings of one frequency oracle: the smallest.
+    `read` is what to estimate, if it is not the usual figure of the domain. `quick` leaves out protocols that are slow
+    to build. `counters` is the largest size of a tally. `rivals` adds protocols for another figure that answer this
+    question, too. `figure` chooses among several settings of one frequency oracle: the smallest wins.
     """
     reads = domain.reads if read is None else read
     # Shares of an answer that is asked once are what frequency oracles are for: nothing else offers them.
     plain = reads == "shares" and forever is None and changes is None
+    ask = Ask(domain, epsilon, n, forever) if changes is None else Ask(domain, epsilon, n, None, epochs, changes)
     built: dict[str, Protocol] = {}
     for kind in registered("frequency" if plain else None).values():
-        if isinstance(kind.reads, str) and kind.reads != reads and not (rivals and reads in kind.serves):
+        traits = kind.traits
+        # Some oracles add up shares of single numbers to answer a question about ranges.
+        rival = rivals and (reads in traits.serves or "shares" in traits.reads)
+        if not rival and not {reads, SERIES} & set(traits.reads):
             continue  # it is read in other ways only
-        if quick and kind.slow_to_build:
+        if quick and traits.slow:
             continue
-        if changes is not None:
-            offered = kind.stream_candidates(domain, exact.as_epsilon(epsilon), epochs, changes, n)
-        elif forever is not None:
-            offered = kind.two_stage_candidates(domain, epsilon, forever, n)
-        else:
-            offered = kind.candidates(domain, epsilon, n)
         with suppress(ChannelError):
-            for protocol in offered:
-                fits = protocol.reads in (reads, "series") or (rivals and protocol.figures(reads) is not None)
+            for protocol in offered(kind, ask):
+                fits = protocol.worth().read in (reads, SERIES) or (rivals and protocol.worth(1, reads).answers)
                 if not fits or protocol.tally_size > counters:
                     continue
                 known = built.get(protocol.name)
@@ -102,7 +104,7 @@ def build(
 
 
 def _has_few(protocol: Protocol, forms: float | None, epochs: int) -> bool:
-    return forms is None or protocol.linking(epochs) <= forms
+    return forms is None or protocol.law().kept.linking(epochs) <= forms
 
 
 def choose(
@@ -115,19 +117,19 @@ def choose(
 
     With `figure` by the standard error that was asked for instead of the noise.
     """
-    protocols = {name: one for name, one in protocols.items() if one.reads == reads} or protocols
-    variances = {name: (one.noise(n) if figure is None else figure(one)) ** 2 for name, one in protocols.items()}
+    protocols = {name: one for name, one in protocols.items() if one.worth().read == reads} or protocols
+    variances = {name: (one.worth(n).noise if figure is None else figure(one)) ** 2 for name, one in protocols.items()}
     same = SAME if figure is None else ASKED
     close = [name for name in protocols if variances[name] <= same * min(variances.values())]
 
     def order(name: str) -> tuple[int, float, float, str]:
         # Some protocols are the same law at some sizes: the last digits of their variances decide nothing.
         protocol = protocols[name]
-        return protocol.report_bytes, protocol.cost.operations, digits(variances[name]), name
+        return protocol.report_bytes, protocol.worth().cost.operations, digits(variances[name]), name
 
     return min(close, key=order)
 
 
 def digits(number: float) -> float:
-    """A number to so many digits that rounding does not tell equal ones apart."""
+    """A number rounded to ten digits, so that rounding errors do not separate equal numbers."""
     return float(f"{number:.9e}")

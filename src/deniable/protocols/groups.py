@@ -15,31 +15,35 @@ Misfit     besides the tests of each group, how many reports each group got, who
 from __future__ import annotations
 
 from abc import abstractmethod
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.domains import ListedDomain
-from deniable.errors import DomainError, MismatchError, SpecError
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, load, percent
+from deniable.errors import SpecError
+from deniable.protocols.base import Protocol, first_of, load, percent
 from deniable.protocols.blanket import Blanket, mixed, worst
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Guarantee, Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes, width_of
-from deniable.protocols.tally import WORTH_A_TABLE, Adder, Counts, HalvesCounter, Tally
+from deniable.protocols.structures import Choice
+from deniable.protocols.tally import WORTH_A_TABLE, Counts, HalvesCounter, Tally
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.protocols.wrapped import check_wrapped
 from deniable.randomness import Bits
 from deniable.results.significance import too_few, too_many
+from deniable.words import Fact, Joined, Word, word
 
 MOST_WEIGHT = 1 << 32
 """The weights add up to less than this."""
 
-_SHOWN = 12
 """Groups that are named in words."""
 
 _ROWS = 1 << 18
@@ -55,7 +59,12 @@ _WAYS = 1 << 12
 
 
 class Group(NamedTuple):
-    """One of the questions."""
+    """One of the questions.
+
+    Args:
+        weight: Relative number of respondents.
+        protocol: The protocol of the group.
+    """
 
     weight: int
     protocol: Protocol
@@ -68,7 +77,14 @@ class Groups(Protocol):
     project       one encoded answer -> the encoded answer of a group's question
     project_many  the same for the rows of a column of encoded answers that fell to the group
     group_names   what the groups are called
+
+    Args:
+        domain: The possible answers.
+        epsilon: Largest epsilon of a report.
+        groups: The groups; a respondent is in one of them.
     """
+
+    traits: ClassVar[Traits] = Traits(says=lambda protocol, report: protocol._says(report))
 
     groups: tuple[Group, ...] = ()
 
@@ -124,45 +140,32 @@ class Groups(Protocol):
         """About how many of n people each group gets: rounded down, and at least one."""
         return [max(1, int(n * chance)) for chance in self.chances]
 
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+    def _parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
         each = zip(self.group_names, self.groups, self.people(n), strict=True)
         return {name: (group.protocol, people) for name, group, people in each}
 
-    @property
-    def ratio(self) -> Fraction:
-        return max(group.protocol.ratio for group in self.groups)
-
-    def blankets(self) -> tuple[Blanket, ...]:
+    def _blankets(self) -> tuple[Blanket, ...]:
         """That of each group with its chance; answers that differ in every group are the worst."""
-        each = [group.protocol.blankets() for group in self.groups]
+        each = [group.protocol.law().blankets for group in self.groups]
         if not all(each):
             return ()
         return (mixed((chance, worst(one)) for chance, one in zip(self.chances, each, strict=True)),)
 
-    @property
-    def guarantee(self) -> Guarantee:
+    def _guarantee(self) -> Guarantee:
         """One group is reported, so that the weakest of their guarantees holds."""
         each = [group.protocol.guarantee for group in self.groups]
         return each[0]._replace(epsilon=max(one.epsilon for one in each), delta=max(one.delta for one in each))
-
-    @property
-    def chooses(self) -> bool:
-        return len(self.parts(1)) > 1
 
     @cached_property
     def _head(self) -> int:
         return width_of(len(self.groups))
 
     @cached_property
-    def report_bytes(self) -> int:
+    def _report_bytes(self) -> int:
         return self._head + max(group.protocol.report_bytes for group in self.groups)
 
-    @property
-    def report_forms(self) -> int:
-        return sum(group.protocol.report_forms for group in self.groups)
-
     @cached_property
-    def tally_size(self) -> int:
+    def _tally_size(self) -> int:
         return len(self.groups) + sum(group.protocol.tally_size for group in self.groups)
 
     @cached_property
@@ -171,23 +174,18 @@ class Groups(Protocol):
         sizes = [group.protocol.tally_size for group in self.groups]
         return tuple(accumulate(sizes, initial=len(self.groups)))
 
-    @property
-    def tests(self) -> int:
-        return sum(group.protocol.tests for group in self.groups)
-
     @cached_property
-    def cost(self) -> Cost:
-        each = [(float(chance), group.protocol.cost) for chance, group in zip(self.chances, self.groups, strict=True)]
+    def _cost(self) -> Cost:
+        each = [
+            (float(chance), group.protocol.worth().cost)
+            for chance, group in zip(self.chances, self.groups, strict=True)
+        ]
         drawn = sum(chance * cost.random_bytes for chance, cost in each)
         first = WORD_BYTES if self._sums[-1] > 1 else 0
         return Cost(first + drawn, 1 + sum(chance * cost.operations for chance, cost in each))
 
-    def _choose(self, value: Any, bits: Bits) -> int:
-        """The group that one answer is reported for."""
-        return bisect_right(self._sums, bits.integers(self._sums[-1]))
-
     def _choose_many(self, values: Any, bits: Bits) -> NDArray[Any]:
-        """The same for encoded answers in bulk."""
+        """The groups that encoded answers are reported for."""
         ways = self._ways
         if ways is None:
             return np.searchsorted(self._sums, bits.integers(self._sums[-1], len(values)), side="right")
@@ -213,31 +211,19 @@ class Groups(Protocol):
             ways = np.ascontiguousarray(np.hstack([np.repeat(ways, size, axis=0), np.tile(ways, (size, 1))]))
         return ways.view(f"<u{ways[0].nbytes}")[:, 0]
 
-    def _one(self, value: Any, bits: Bits) -> bytes:
-        group = self._choose(value, bits)
-        part = self.project(value, group)
-        if self._listed[group] and not 0 <= part < self._listed[group]:
-            raise DomainError("a group is asked about something that is none of its answers")
-        return self._packed(group, self.groups[group].protocol._one(part, bits))
+    def _structure(self) -> Choice:
+        weights, protocols = zip(*self.groups, strict=True)
+        return Choice(weights, protocols, self.project)
 
     @cached_property
-    def _listed(self) -> tuple[int, ...]:
-        """How many answers each group has; 0 where they are not numbered."""
-        domains = (group.protocol.domain for group in self.groups)
-        return tuple(domain.size if isinstance(domain, ListedDomain) else 0 for domain in domains)
-
-    def _law_of(self, value: Any, bits: Bits) -> bytes:
-        group = self._choose(value, bits)
-        return self._packed(group, self.groups[group].protocol._law_of(self.project(value, group), bits))
-
-    def _packed(self, group: int, report: bytes) -> bytes:
-        return (group.to_bytes(self._head, "little") + report).ljust(self.report_bytes, b"\0")
+    def _kept_choice(self) -> Choice:
+        return self._structure()
 
     def _ready(self, values: Any) -> Any:
         """Encoded answers in the form that `project_many` takes, as short as they can be: they are fetched often."""
         return values
 
-    def _many(self, values: Any, bits: Bits) -> Bytes:
+    def draw_many(self, values: Any, bits: Bits) -> Bytes:
         whole, kind = np.empty(len(values), dtype=self._whole), self._whole.type
         for start in range(0, len(values), _ROWS):
             block, some = whole[start : start + _ROWS], values[start : start + _ROWS]
@@ -245,14 +231,14 @@ class Groups(Protocol):
             for group, rows in self._by_group(chosen):
                 protocol, parts = self.groups[group].protocol, self.project_many(ready, group, rows)
                 if self._is_short:
-                    numbers = protocol._many_numbers(parts, bits).astype(self._whole)
+                    numbers = protocol.kernel().draw_numbers(parts, bits).astype(self._whole)
                     numbers <<= kind(8 * self._head)
                     numbers |= kind(group)
                     block[rows] = numbers
                 else:
                     reports = np.zeros((rows.size, self.report_bytes), dtype=np.uint8)
                     reports[:, : self._head] = np.frombuffer(group.to_bytes(self._head, "little"), dtype=np.uint8)
-                    _copy(protocol._many(parts, bits), reports[:, self._head : self._head + protocol.report_bytes])
+                    _copy(protocol.draw_many(parts, bits), reports[:, self._head : self._head + protocol.report_bytes])
                     block[rows] = reports.view(self._whole)[:, 0]
         if self._is_short:
             return to_bytes(whole, self.report_bytes)
@@ -271,7 +257,7 @@ class Groups(Protocol):
     @cached_property
     def _halves(self) -> HalvesCounter | None:
         """What counts the reports of all groups at once."""
-        return HalvesCounter.of([group.protocol.halves for group in self.groups]) if self._is_word else None
+        return HalvesCounter.of([group.protocol.kernel().halves for group in self.groups]) if self._is_word else None
 
     @property
     def _is_word(self) -> bool:
@@ -319,40 +305,37 @@ class Groups(Protocol):
         protocol = self.groups[group].protocol
         width, rest = protocol.report_bytes, self.report_bytes - self._head - protocol.report_bytes
         if not self._is_short:
-            good = protocol._valid(self._inner(group, own))
+            good = protocol.valid(self._inner(group, own))
             for column in range(width, width + rest):
                 good &= own[:, column] == 0
             return good
         if rest and int(own.max(initial=0)) >> 8 * width:
             fits: NDArray[np.bool_] = own >> self._whole.type(8 * width) == 0
-            return fits & protocol._valid_numbers(own & self._whole.type((1 << 8 * width) - 1))
-        return protocol._valid_numbers(own)
+            return fits & protocol.kernel().valid_numbers(own & self._whole.type((1 << 8 * width) - 1))
+        return protocol.kernel().valid_numbers(own)
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         found = np.zeros(len(reports), dtype=np.bool_)
         for group, rows, own in self._split(reports):
             found[rows] = self._is_good(group, own)
         return found
 
-    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+    def _plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         rows_of_bytes = self._rows(reports)
         found = np.zeros(len(rows_of_bytes), dtype=np.bool_)
         for group, rows, own in self._split(rows_of_bytes):
-            plausible = self.groups[group].protocol.plausible(self._inner(group, own))
+            plausible = self.groups[group].protocol.law().plausible(self._inner(group, own))
             found[rows] = plausible & self._is_good(group, own)
         return found
 
-    @property
-    def is_tied(self) -> bool:
-        return any(group.protocol.is_tied for group in self.groups)
-
-    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def _tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
         found = np.zeros(len(reports), dtype=np.bool_)
         for group, rows, own in self._split(reports):
-            found[rows] = self.groups[group].protocol.tied(self._inner(group, own), publics[rows])
+            public = self.groups[group].protocol.law().public
+            found[rows] = True if public is None else public(self._inner(group, own), publics[rows])
         return found
 
-    def _add_checked(self, adder: Any, reports: Bytes) -> None:
+    def _add(self, adder: Any, reports: Bytes) -> None:
         if len(reports) >= WORTH_A_TABLE and self._halves is not None:
             counted = self._halves.counts(from_bytes(reports))
             if counted is not None:  # else one is no report, which is found below
@@ -367,54 +350,56 @@ class Groups(Protocol):
         for group, own in parts:
             adder.add_part(group, own)
 
-    def _count_checked(self, reports: Bytes) -> Counts:
-        adder = self._adder()
-        self._add_checked(adder, reports)
-        return adder.counts()
-
-    def _count(self, reports: Bytes) -> Counts:
-        adder = self._adder()
+    def count(self, reports: Bytes) -> Counts:
+        adder = _GroupAdder(self)
         adder.add(reports)
         return adder.counts()
 
-    def _adder(self) -> Adder:
-        return _GroupAdder(self)
+    @remembered
+    def kernel(self) -> Kernel:
+        return super().kernel().but(adder=lambda: _GroupAdder(self), add=self._add, pieces=self._pieces)
 
-    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
-        array = self._valid_rows(reports)
+    def _pieces(self, reports: Bytes) -> Iterator[tuple[int, Counts]]:
+        self._check_valid(reports)
         people = np.zeros(len(self.groups), dtype=np.int64)
-        for group, _, own in self._split(array):
+        for group, _, own in self._split(reports):
             people[group] += len(own)
-            for start, counts in self.groups[group].protocol.pieces(self._inner(group, own)):
+            for start, counts in self.groups[group].protocol.kernel().pieces(self._inner(group, own)):
                 yield self._starts[group] + start, counts
         yield 0, people
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         group = int.from_bytes(report[: self._head], "little")
         protocol = self.groups[group].protocol
         inner = report[self._head : self._head + protocol.report_bytes]
-        named = zip(self.group_names, self.chances, strict=True)
-        chances = [f"“{name}” with probability {percent(float(share), 1)}" for name, share in named]
-        more = f" and {len(chances) - _SHOWN:,} more" if len(chances) > _SHOWN else ""
-        choice = (
-            "Only one part of your answer is reported. Chance chooses it, whatever you answered: "
-            f"{', '.join(chances[:_SHOWN])}{more}."
-        )
-        return [choice, *protocol._steps(self.part(value, group), self.project(encoded, group), inner)]
+        return [self._choice(), *protocol.story(self.part(value, group), self.project(encoded, group), inner)]
+
+    def _choice(self) -> Word:
+        """That one of the groups is chosen."""
+        return word("story.part", chances=first_of(self._told_chances(), len(self.groups)))
+
+    def _told_chances(self, id: str = "story.chance") -> list[Fact]:
+        """Each group with its probability."""
+        named = zip(self._told_names(), self.chances, strict=True)
+        return [word(id, name=name, chance=percent(float(share), 1)) for name, share in named]
+
+    def _told_names(self) -> Sequence[Fact]:
+        """The names of the groups in a story."""
+        return self.group_names
 
     def part(self, value: Any, group: int) -> Any:
         """What a group is about, of one answer as it was given."""
         return value
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         group = int.from_bytes(report[: self._head], "little")
         protocol = self.groups[group].protocol
         inner = report[self._head : self._head + protocol.report_bytes]
-        return f"{self.group_names[group]}: {protocol.spoken(inner)}"
+        return Joined([self._told_names()[group], ": ", protocol.traits.says(protocol, inner)], "")
 
     # -- the read-out ------------------------------------------------------------------------------
 
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+    def _split_tally(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
         return {
             name: (protocol, own)
             for name, (_, protocol), own in zip(self.group_names, self.groups, self.tallies(tally), strict=True)
@@ -429,26 +414,26 @@ class Groups(Protocol):
             found.append(Tally(protocol.fingerprint, int(tally.counts[place]), counts))
         return found
 
-    def _check_tally(self, tally: Tally) -> None:
-        super()._check_tally(tally)
-        if int(tally.counts[: len(self.groups)].sum()) != tally.n or tally.counts[: len(self.groups)].min() < 0:
-            raise MismatchError("the reports of the groups of this tally do not add up to its reports: it is broken")
+    def _broken(self, tally: Tally) -> str:
+        people = tally.counts[: len(self.groups)]
+        whole = int(people.sum()) == tally.n and people.min() >= 0
+        return "" if whole else "the reports of the groups of this tally do not add up to its reports: it is broken"
 
-    def forgeries(self, answers: Any) -> Bytes:
+    def _forgeries(self, answers: Any) -> Bytes:
         """A forger chooses the group: what it would send in each of them."""
-        if self.report_forms <= _FEW_FORMS:
-            return super().forgeries(answers)
+        if self.law().forms <= _FEW_FORMS:
+            return self._some_reports(answers)
         found, ready = [], self._ready(answers)
         for place, (_, protocol) in enumerate(self.groups):
-            own = protocol.forgeries(self.project_many(ready, place, np.arange(len(answers))))
-            found += [self._packed(place, row.tobytes()) for row in own]
+            own = protocol.worth().forgeries(self.project_many(ready, place, np.arange(len(answers))))
+            found += [self._kept_choice.packed(place, row.tobytes()) for row in own]
         return np.array([list(row) for row in found], dtype=np.uint8)
 
-    def any_reports(self, count: int, bits: Bits) -> Bytes:
+    def _any_reports(self, count: int, bits: Bits) -> Bytes:
         groups = bits.integers(len(self.groups), count)
         found = np.zeros((count, self.report_bytes), dtype=np.uint8)
         for place, rows in self._by_group(groups):
-            own = self.groups[place].protocol.any_reports(rows.size, bits)
+            own = self.groups[place].protocol.law().any_reports(rows.size, bits)
             found[rows, : self._head] = np.frombuffer(place.to_bytes(self._head, "little"), dtype=np.uint8)
             found[rows, self._head : self._head + own.shape[1]] = own
         return found
@@ -459,42 +444,69 @@ class Groups(Protocol):
         few = min(too_few(count, n, chance, size) for count, chance in shares)
         own = [few, min(too_many(count, n, chance, size) for count, chance in shares)] if size > 1 else []
         for (_, protocol), inner in zip(self.groups, self.tallies(tally), strict=True):
-            own += protocol._misfits(inner, worth) if inner.n else []
+            own += protocol.law().checks(inner, worth) if inner.n else []
         return own
 
     def _over_groups(self, n: int, figure: Callable[[Protocol, int], float]) -> Iterator[float]:
         """A figure of each group with its share of n people, divided by the width of what it can be."""
         for (_, protocol), people in zip(self.groups, self.people(n), strict=True):
-            yield figure(protocol, people) / protocol.scale
+            yield figure(protocol, people) / protocol.worth().scale
 
-    def noise(self, n: int) -> float:
-        """The largest noise of a group's headline figure, as a part of the width of what the figure can be."""
-        return max(self._over_groups(n, lambda protocol, people: protocol.noise(people)))
-
-    def error(self, n: int, population: bool = True) -> float:
-        """The same for the standard error."""
-        return max(self._over_groups(n, lambda protocol, people: protocol.error(people, population)))
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+    def _visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
         each = zip(self.groups, self.people(n), strict=True)
-        found = [group.protocol.visible(people, level, population) for group, people in each]
+        found = [group.protocol.worth(people, population=population).visible(level) for group, people in each]
         known = [one for one in found if one is not None]
         return max(known) if len(known) == len(found) else None
 
-    @property
-    def leverage(self) -> float | None:
-        """A forger chooses the group: an honest report is about it only now and then."""
-        return self._largest([group.protocol.leverage for group in self.groups])
-
-    @property
-    def poisoning(self) -> float | None:
+    def _poisoning(self) -> float | None:
         """As a part of the width of what a figure can be."""
-        each = [(group.protocol.poisoning, group.protocol.scale) for group in self.groups]
+        each = [(group.protocol.worth().moved, group.protocol.worth().scale) for group in self.groups]
         return self._largest([None if moved is None else moved / scale for moved, scale in each])
 
     def _largest(self, figures: Sequence[float | None]) -> float | None:
         known = [figure / float(one) for figure, one in zip(figures, self.chances, strict=True) if figure is not None]
         return max(known) if len(known) == len(figures) else None
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            parts=lambda: self._parts(n),
+            split=self._split_tally,
+            tests=lambda: sum(group.protocol.worth().tests for group in self.groups),
+            cost=lambda: self._cost,
+            forgeries=self._forgeries,
+            # The largest noise of a group's headline figure, as a part of the width of what the figure can be.
+            noise=lambda: max(self._over_groups(n, lambda protocol, people: protocol.worth(people).noise)),
+            # The same for the standard error.
+            error=lambda: max(
+                self._over_groups(n, lambda protocol, people: protocol.worth(people, population=population).error)
+            ),
+            visible=lambda level=0.95: self._visible(n, level, population),
+            # A forger chooses the group: an honest report is about it only now and then.
+            leverage=lambda: self._largest([group.protocol.worth().leverage for group in self.groups]),
+            moved=self._poisoning,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=lambda: max(group.protocol.ratio for group in self.groups),
+            blankets=self._blankets,
+            guarantee=self._guarantee,
+            one_part=lambda: len(self.worth(1).parts) > 1,
+            width=lambda: self._report_bytes,
+            forms=lambda: sum(group.protocol.law().forms for group in self.groups),
+            counters=lambda: self._tally_size,
+            structure=lambda: self._kept_choice,
+            sent=lambda value, bits: self._kept_choice.sent(value, bits),
+            plausible=self._plausible,
+            public=self._tied if any(group.protocol.law().public for group in self.groups) else None,
+            any_reports=self._any_reports,
+            broken=self._broken,
+            checks=self._misfits,
+        )
 
 
 def _copy(source: Bytes, target: Bytes) -> None:
@@ -513,7 +525,7 @@ class _GroupAdder:
         self._protocol = protocol
         self._people = np.zeros(len(protocol.groups), dtype=np.int64)
         self._counts = [np.zeros(group.protocol.tally_size, dtype=np.int64) for group in protocol.groups]
-        self._adders = [] if protocol._is_short else [group.protocol._adder() for group in protocol.groups]
+        self._adders = [] if protocol._is_short else [group.protocol.kernel().adder() for group in protocol.groups]
 
     def add(self, reports: Bytes) -> None:
         for group, _, own in self._protocol._split(reports):
@@ -525,7 +537,7 @@ class _GroupAdder:
         if self._adders:
             self._adders[group].add(self._protocol._inner(group, own))
         else:
-            self._counts[group] += self._protocol.groups[group].protocol._count_numbers(own)
+            self._counts[group] += self._protocol.groups[group].protocol.kernel().count_numbers(own)
 
     def add_counts(self, group: int, people: int, counts: Counts) -> None:
         """What was counted already."""

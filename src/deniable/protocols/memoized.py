@@ -2,22 +2,22 @@
 
 A kind of memoized protocol writes its two laws:
 
-_permanent     one encoded answer -> the bytes of its state, consuming random bytes in the documented order
+_permanent     one encoded answer -> the bytes of its state; draws random bytes in the documented order
 _shared        what a device draws once whatever it answers, such as its hash function: the head of all its states
-_law_state     the state of one of `_inputs`, where these are no answers
+_law_state     the state of one of `_inputs`, if these are not answers
 _instant       a state -> the bytes of a report, in the same way
-_states        the first of these for encoded answers in bulk
-_instants      the second for states in bulk
-_is_state      whether bytes are a state at all
+_states        `_permanent` for a column of encoded answers
+_instants      `_instant` for many states
+_is_state      whether bytes are a valid state
 permanent_ratio, instant_power    the exact largest likelihood ratios of the two stages
-_places        the independent parts of its reports, where there are several: exact levels are found part by part
+_places        the independent parts of its reports, if there are several: exact levels are found part by part
 
 Epsilon    the protocol's `epsilon` (`first`) is that of one report, both stages together. `forever` is that of the
-           state: whoever sees every report that is ever drawn from one state learns no more than the state tells
+           state: all reports that are ever drawn from one state reveal no more than the state itself
 Levels     four numbers, each about other pairs of streams (a stream is a device's answers over the epochs):
            first          one report: the composition of the two stages, exact
            same_value     two answers that never change: the level of the state, approached as reports add up
-           same_pattern   streams of which epochs i and j share a state in one exactly when they do in the other: the
+           same_pattern   two streams where epochs i and j share a state in one exactly if they do in the other: the
                           level of the state for each state. Changes at the same times are not enough: a, b, a against
                           a, b, c grows with every epoch
            any            any two streams of T epochs: `first` for the first report, the level of the second stage for
@@ -33,10 +33,11 @@ Shared     what does not depend on an answer, such as a hash function or a cohor
            device: a new one would show that the answer changed. All levels are given the shared part
 Linking    reports from one state resemble each other, so that a state works as a cookie in time. How well T reports of
            a device fit T others of the same device: LR = P(both from one state) / (P(one) P(other)), among devices
-           with the same answer. Its mean over pairs of one device, `linking(T)`, is 1 where nothing can be linked, and
+           with the same answer. Its mean over pairs of one device, `linking(T)`, is 1 if nothing can be linked, and
            grows to the number of states. For a state of independent bits it is a product of 1 + c^2, with c the share
            of the variance of a bit that T reports explain: c = sum_k P(k) (P(set | k) - P(set))^2 / (P(set) P(clear)),
-           k the number of reports in which the bit is set. Floats: refusals and words depend on it, no level does
+           k the number of reports in which the bit is set. It is a float: refusals and words depend on it, no level
+           does
 Source     Erlingsson, Pihur and Korolova 2014 (RAPPOR); Ding, Kulkarni and Yekhanin 2017; Arcolezi et al. 2022
 """
 
@@ -56,32 +57,39 @@ import numpy as np
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.domains import Domain, DomainLike
+from deniable.domains import DomainLike
 from deniable.errors import ChannelError, EpsilonError, MismatchError, NumberError, ReportError
 from deniable.exact import Dyadic
 from deniable.protocols.base import Protocol, as_rows, sealed
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.structures import Stages, Structure
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits
 from deniable.randomness import Bits, exhaust, source_of
 from deniable.results import Difference
 
 FEW_FORMS = 1 << 10
-"""A repeated report is one of at most so many forms: a rarer one would tell its device from all others. Of two stages:
-reports of one device fit each other at most so many times better than those of two devices."""
+"""The most forms of a repeated report: a rarer form would identify its device. With two stages, the largest factor by
+which reports of one device fit each other better than those of two devices."""
 
 MOST_STREAMS = 1 << 17
 """How many different cases are enumerated for exact levels."""
 
 
 class Level(float):
-    """An epsilon, as a float, with the exact likelihood ratio behind it and the pairs of streams that it is about."""
+    """An epsilon, as a float, with the exact likelihood ratio behind it and the pairs of streams that it is about.
+
+    Args:
+        factors: The ratio as a product of powers, (base, exponent).
+        over: The pairs of streams that the level is about, in words.
+        is_exact: Whether two such streams reach it at this horizon; else it is an upper bound.
+    """
 
     over: str
-    """Between which streams."""
     is_exact: bool
-    """Whether two such streams reach it at this horizon; else it is an upper bound."""
     factors: tuple[tuple[Fraction, int], ...]
-    """The ratio as a product of powers, (base, exponent)."""
 
     def __new__(cls, factors: Iterable[tuple[Fraction, int]], over: str, is_exact: bool) -> Self:
         parts = tuple(factors)
@@ -108,7 +116,14 @@ class Level(float):
 
 
 class Levels(NamedTuple):
-    """What so many reports of one device tell, in four senses."""
+    """What a number of reports of one device reveal, in four senses.
+
+    Args:
+        first: Level of one report.
+        same_value: Level of all reports, between two constant answers.
+        same_pattern: Level between two streams whose epochs share states in the same pattern.
+        any: Level between any two streams.
+    """
 
     first: Level
     same_value: Level
@@ -118,12 +133,25 @@ class Levels(NamedTuple):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Memoized(Protocol):
-    """A protocol in two stages: `permanent(answer)` gives the state to keep, `report_from(state)` a report to send."""
+    """A protocol in two stages: `permanent(answer)` gives the state to keep, `report_from(state)` a report to send.
 
-    fresh: ClassVar[bool] = False
+    Args:
+        domain: The possible answers.
+        epsilon: Another name for `first`.
+        forever: Epsilon of the kept state, and so of all reports drawn from it; twice `first` if None.
+        first: Epsilon of one report.
+
+    Raises:
+        EpsilonError: `first` and `epsilon` are both given or both missing, or `first` is not below `forever`.
+    """
+
+    traits: ClassVar[Traits] = Traits(
+        fresh=False,
+        candidates=lambda kind, ask: kind._offered(ask),
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+    )
 
     forever: Fraction
-    """The epsilon of a state: of everything that is ever reported from it."""
 
     def __init__(
         self,
@@ -133,7 +161,6 @@ class Memoized(Protocol):
         *,
         first: exact.Number | None = None,
     ) -> None:
-        """`first`, also called `epsilon`, is the level of one report; `forever` is twice that unless it is given."""
         if (epsilon is None) == (first is None):
             raise EpsilonError("give the epsilon of the first report once, as `first` or as `epsilon`")
         level = exact.as_epsilon(first if epsilon is None else epsilon)
@@ -165,26 +192,16 @@ class Memoized(Protocol):
         levels = f"first={exact.literal(self.first)}, forever={exact.literal(self.forever)}"
         return f"{self.name}({self.domain!r}, {levels})"
 
-    def scaled(self, factor: Fraction) -> Self:
+    def _scaled(self, factor: Fraction) -> Self:
         return replace(self, epsilon=self.epsilon * factor, forever=self.forever * factor)
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        return iter(())  # whoever answers once has no use for a second stage
-
-    @classmethod
-    def two_stage_candidates(
-        cls, domain: Domain, first: exact.Number, forever: exact.Number, n: int | None = None
-    ) -> Iterator[Protocol]:
-        if isinstance(domain, cls.takes):
-            yield cls(domain, first=first, forever=forever)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        # A second stage is of no use to people who answer once.
+        if ask.forever is not None and isinstance(ask.domain, cls.traits.takes):
+            yield cls(ask.domain, first=ask.epsilon, forever=ask.forever)
 
     # -- the two laws ------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def state_forms(self) -> int:
-        """How many different states there are: a state that few share would tell its device apart in the long run."""
 
     @property
     @abstractmethod
@@ -207,11 +224,11 @@ class Memoized(Protocol):
 
     @property
     def shared_bytes(self) -> int:
-        """How many bytes at the head of a state say what a device drew once."""
+        """The number of bytes at the head of a state that hold what a device drew once."""
         return 0
 
     def _shared(self, bits: Bits) -> bytes:
-        """What a device draws once, whatever it answers; levels hold even if it stands in the clear in every report."""
+        """What a device draws once, whatever it answers; levels hold even if every report shows it in clear."""
         return b""
 
     def _state(self, value: Any, bits: Bits, like: bytes | None = None) -> bytes:
@@ -230,10 +247,10 @@ class Memoized(Protocol):
     @abstractmethod
     def _is_state(self, state: bytes) -> bool: ...
 
-    def _one(self, value: Any, bits: Bits) -> bytes:
+    def draw(self, value: Any, bits: Bits) -> bytes:
         return self._instant(self._state(value, bits), bits)
 
-    def _many(self, values: Any, bits: Bits) -> Bytes:
+    def draw_many(self, values: Any, bits: Bits) -> Bytes:
         return self._instants(self._states(values, bits), bits)
 
     # -- the device --------------------------------------------------------------------------------
@@ -252,7 +269,7 @@ class Memoized(Protocol):
     def permanent_encoded(self, encoded: Any, bits: Bits | None = None, like: bytes | None = None) -> bytes:
         """The same for an answer that `domain.encode_one` has read already."""
         if like is not None and not self._is_state(like):
-            raise ReportError("the other state of this device is none")
+            raise ReportError("the other state of this device is not valid")
         return self._state(encoded, source_of(bits), like)
 
     def kept_under(self, encoded: Any, state: bytes) -> bytes:
@@ -266,13 +283,13 @@ class Memoized(Protocol):
     ) -> tuple[bytes, bytes | None]:
         """The state to report an answer from, and the key to keep it under where it was drawn now.
 
-        `known` is what the device keeps, keys and states in the order in which they were drawn; `values` is how many
-        at most. Raises ReportError where a kept state is none.
+        `known` is what the device keeps: keys and states in the order in which they were drawn. `values` is the largest
+        number of states. Raises ReportError if a kept state is not a valid state.
         """
         first = known[0][1] if known else None
         if first is not None:
             if not self._is_state(first):
-                raise ReportError("a kept state of this device is none")
+                raise ReportError("a kept state of this device is not valid")
             key = self.kept_under(encoded, first)
             for kept, state in known:
                 if kept == key:
@@ -330,15 +347,11 @@ class Memoized(Protocol):
 
     @property
     def most_states(self) -> int | None:
-        """How many different states a device can come to keep; None where there is no end."""
+        """The largest number of different states that a device may keep; None if there is no limit."""
         try:
-            return self._input_count()
+            return self.law().input_count
         except ChannelError:
             return None
-
-    def spent(self, draws: int) -> Fraction:
-        """What so many states tell, however often they are reported, between streams of the same pattern."""
-        return self.forever * draws
 
     @cached_property
     def instant_epsilon(self) -> Fraction:
@@ -346,12 +359,12 @@ class Memoized(Protocol):
         ratio, parts = self.instant_power
         return exact.log_ceil(ratio) * parts
 
-    def lifetime(self, epochs: int, values: int | None = None) -> Fraction:
-        """What `epochs` reports from at most `values` states tell at most, whatever the two streams of answers are.
+    def _lifetime(self, epochs: int, values: int | None = None) -> Fraction:
+        """Upper bound on what `epochs` reports from at most `values` states reveal, for any two streams of answers.
 
         >>> from deniable.protocols import LGRR
         >>> coin = LGRR(["yes", "no"], first="1/2", forever=1)
-        >>> coin.lifetime(30, values=1), float(coin.lifetime(30, values=2))
+        >>> coin.law().kept.lifetime(30, values=1), float(coin.law().kept.lifetime(30, values=2))
         (Fraction(1, 1), 34.749)
         """
         if values == 1:
@@ -359,7 +372,7 @@ class Memoized(Protocol):
         return self.first + (epochs - 1) * self.instant_epsilon
 
     def levels(self, epochs: int, values: int | None = None, enumerated: bool = False) -> Levels:
-        """What `epochs` reports of one device tell, in four senses: see the head of this file.
+        """What `epochs` reports of one device reveal, in four senses: see the head of this file.
 
         `values` is how many states a device keeps at most, any number by default. Upper bounds unless `enumerated`:
         then every pair of streams is looked at, which takes few epochs and answers; others raise ChannelError.
@@ -402,7 +415,7 @@ class Memoized(Protocol):
         return None
 
     def _kept_shares(self) -> tuple[float, float]:
-        """Of the noise of a report, the share that is its state's: for the true answer, and for another one."""
+        """The share of a report's noise that comes from its state: for the true answer, and for another one."""
         found = self._supports_kept
         if found is None:
             return 1.0, 0.0
@@ -410,19 +423,15 @@ class Memoized(Protocol):
         passed = ((p - q) / (p1 - q1)) ** 2
         return passed * p1 * (1 - p1) / (p * (1 - p)), passed * q1 * (1 - q1) / (q * (1 - q))
 
-    @property
-    def kept_noise(self) -> float:
-        return max(self._kept_shares())
-
     def floor(self, n: int) -> float:
         """The standard error of a share that nobody has, among n devices that never change, after any number of epochs.
 
         >>> from deniable.protocols import LGRR
         >>> weekly = LGRR(["yes", "no"], first="1/2", forever=1)
-        >>> round(weekly.noise(10_000), 4), round(weekly.floor(10_000), 4)
+        >>> round(weekly.worth(10_000).noise, 4), round(weekly.floor(10_000), 4)
         (0.0198, 0.0096)
         """
-        return math.sqrt(self._kept_shares()[1]) * self.noise(n)
+        return math.sqrt(self._kept_shares()[1]) * self.worth(n).noise
 
     def change(self, before: Tally, after: Tally, changed: float) -> Difference:
         """How shares have changed between two epochs in which the same people answered.
@@ -451,26 +460,30 @@ class Memoized(Protocol):
             return found
         noise = sum(one.table(population=False).stderr ** 2 for one in (first, second))
         kept = min(self._kept_shares())
-        spread = noise * (1 - (1 - changed) * kept) + changed * self.scale**2 / before.n
+        spread = noise * (1 - (1 - changed) * kept) + changed * self.worth().scale ** 2 / before.n
         return replace(found, stderr=np.minimum(np.sqrt(spread), found.stderr))
 
     # -- what can be linked ------------------------------------------------------------------------
 
-    def linking(self, epochs: int) -> float:
-        """How many times better so many reports of a device fit as many others of the same device than of another.
+    def _linking(self, epochs: int) -> float:
+        """How many times better `epochs` reports of a device fit `epochs` others of the same device than of another.
 
         On average, among devices with the same answer: 1 says that nothing can be linked. An upper bound, exact for
         bitmaps. It grows to the number of states.
 
         >>> from deniable.protocols import LGRR, LOSUE
-        >>> LGRR(5, first="1/2", forever=1).linking(1000)
+        >>> LGRR(5, first="1/2", forever=1).law().kept.linking(1000)
         5.0
-        >>> [round(LOSUE(20, first="1/2", forever=1).linking(epochs)) for epochs in (1, 2, 4)]
+        >>> [round(LOSUE(20, first="1/2", forever=1).law().kept.linking(epochs)) for epochs in (1, 2, 4)]
         [3, 21, 696]
         """
         second = float(exact.log(self.instant_power[0])) * self.instant_power[1]
         # Given one state or another, no report is likelier by more than the second stage's ratio.
-        return float(self.state_forms) if epochs * second > math.log(self.state_forms) else math.exp(epochs * second)
+        return (
+            float(self.law().kept.state_forms)
+            if epochs * second > math.log(self.law().kept.state_forms)
+            else math.exp(epochs * second)
+        )
 
     def likeness(self, one: bytes, other: bytes, answer: Any) -> Fraction:
         """How much likelier two reports are from one device than from two devices, all with this answer: exact.
@@ -504,7 +517,7 @@ class Memoized(Protocol):
         """The exact channels from answers to states and from states to reports, by running both along every branch."""
         laws = [
             (label, exhaust(lambda bits, v=value: self._law_state(v, bits)).law)  # type: ignore[misc]
-            for label, value in self._inputs()
+            for label, value in self.law().inputs()
         ]
         states = sorted({state for _, law in laws for state in law})
         second = [exhaust(lambda bits, s=state: self._instant(s, bits)).law for state in states]  # type: ignore[misc]
@@ -530,7 +543,7 @@ class Memoized(Protocol):
         read = [[self._row_of(answer) for answer in stream] for stream in (one, other)]
         largest = Fraction(0)
         for place in self._places(sorted({*read[0], *read[1]})):
-            table: Table = {}
+            table: EpochCounts = {}
             for cell in zip(*(_stored(place, stream, values) for stream in read), strict=True):
                 table[cell] = table.get(cell, 0) + 1
             turned = {(w, v): count for (v, w), count in table.items()}
@@ -544,7 +557,7 @@ class Memoized(Protocol):
     def _enumerated(self, epochs: int, cap: int) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """The exact ratios. Reports from one state may change places, so only numbers of epochs matter, not times."""
         same_value = same_pattern = anything = Fraction(1)
-        for place in self._places(range(self._input_count())):
+        for place in self._places(range(self.law().input_count)):
             keys = sorted(set(place.keys.values()))
             cells = [(v, w) for v in keys for w in keys]
             outputs = max(part.second.shape[1] for part in place.parts)
@@ -565,8 +578,36 @@ class Memoized(Protocol):
                     same_value = max(same_value, ratio) if len(table) == 1 else same_value
         return self.ratio, same_value, same_pattern, anything
 
+    def _structure(self, answer: Structure | None) -> Stages:
+        return Stages(
+            forever=self.forever,
+            ratio=self.permanent_ratio,
+            state=self._state,
+            report=self._instant,
+            device=self,
+            shared_bytes=self.shared_bytes,
+            key=self.kept_under,
+            levels=self.levels,
+            channels=lambda: self.stages,
+            answer=answer,
+        )
 
-Table = dict[tuple[int, int], int]
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            structure=lambda: self._structure(base.structure),
+            # States are spent, not reports: between streams of one pattern it does not matter how often one is sent.
+            kept=base.kept.but(
+                spent=lambda draws: self.forever * draws,
+                lifetime=self._lifetime,
+                noise=lambda: max(self._kept_shares()),
+                linking=self._linking,
+            ),
+        )
+
+
+EpochCounts = dict[tuple[int, int], int]
 """In how many epochs one stream reports the state of v while the other reports that of w."""
 
 
@@ -584,10 +625,10 @@ class Place(NamedTuple):
     """What a report may be about once everything is known that does not depend on an answer."""
 
     keys: dict[int, int]
-    """Of each answer, by its position, the row of the parts; answers of one row share a state."""
+    """The row of the parts for each answer, by its position; answers of one row share a state."""
     parts: list[Part]
 
-    def largest(self, table: Table) -> Fraction:
+    def largest(self, table: EpochCounts) -> Fraction:
         """The largest ratio of the reports' likelihood in one stream to that in the other, over all reports."""
         ratios = (_largest(part.first, part.second, table) ** part.times for part in self.parts)
         return math.prod(ratios, start=Fraction(1))
@@ -620,7 +661,7 @@ def _capped_exp(exponent: float) -> float:
 
 
 def _explained(kept: float, flip: float, epochs: int) -> float:
-    """The share of the variance of a bit of a state that so many reports explain."""
+    """The share of the variance of a bit of a state that `epochs` reports explain."""
     if epochs > MOST_EXPLAINED:
         return 1.0
     seen = np.arange(epochs + 1)
@@ -635,7 +676,7 @@ def _explained(kept: float, flip: float, epochs: int) -> float:
 
 
 def linking_horizon(protocols: Sequence[Protocol], most: float = FEW_FORMS) -> int | None:
-    """For how many epochs devices that answer all of these stay hard to recognize; None if for ever.
+    """The number of epochs for which devices that answer all of these stay hard to recognize; None if forever.
 
     >>> from deniable.protocols import LGRR, LOSUE
     >>> linking_horizon([LGRR(5, first="1/2", forever=1)])
@@ -661,7 +702,7 @@ def all_linking(protocols: Sequence[Protocol], epochs: int) -> float:
     """`linking` of the answers to several questions together."""
     product = 1.0
     for protocol in protocols:
-        product *= protocol.linking(epochs)
+        product *= protocol.law().kept.linking(epochs)
     return product
 
 
@@ -679,7 +720,7 @@ def _stored(place: Place, answers: Sequence[int], values: int | None) -> list[in
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as a sum of so many numbers, in order.
+    """All ways to write `total` as an ordered sum of `parts` numbers.
 
     >>> list(_compositions(2, 2))
     [(0, 2), (1, 1), (2, 0)]
@@ -692,13 +733,13 @@ def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
             yield first, *rest
 
 
-def _largest(first: Channel, second: Channel, table: Table) -> Fraction:
+def _largest(first: Channel, second: Channel, table: EpochCounts) -> Fraction:
     """The same of one part."""
     rows, columns = ([list(map(int, row)) for row in channel.numerators] for channel in (first, second))
     known: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def block(value: int, seen: tuple[int, ...]) -> int:
-        """How likely the reports from one answer's state are, that came so often each; times a constant."""
+        """The probability, times a constant, of the reports from one answer's state; `seen` counts each report."""
         if (value, seen) not in known:
             likely = (
                 math.prod(chance**often for chance, often in zip(column, seen, strict=True)) for column in columns

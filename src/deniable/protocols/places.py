@@ -11,25 +11,25 @@ Privacy    d-privacy: between two cells whose centres are d cell sides apart, no
            epsilon / (2^16 + 2); rounding W down takes away a part of 2^-64 e^(24) = 2^-29 at most, which is less (for
            epsilon R <= 24). max(W, c) keeps that, and so does everything that is done to a report afterwards. Between
            any two cells at all epsilon R holds as well
-Error      of a move: `radius(level)`. Of the share of a rectangle: half its interval divided by z, for rectangles with
+Error      of a move: `radius(level)`. For the share of a rectangle: half its interval divided by z, for rectangles with
            uniform ends, if all cells are equally common
 Report     the number of the cell, north first, ceil(log2(rows columns) / 8) bytes
 Cost       two random words per report; one counter per cell
 Source     Andres et al. 2013 (geo-indistinguishability); Chatzikokolakis et al. 2013 (d-privacy)
 
-Reach      R is the smallest one with which at most 1 report in 1,000 is any cell of the plane, at most 64 cells
-Read-out   shares of cells by maximum likelihood (EM), without negative ones. Intervals come from unbiased figures: the
-           share of a rectangle lies between the means of two functions, one that is 1 inside and falls to 0 over some
-           cells beyond the rectangle's edge, and one that does so within. Sharp edges cost noise, wide ones play: the
-           width with the shorter expected interval is used, for each end by itself
-Sectors    the channel commutes with both reflections of the grid, so it falls apart into four blocks, for what is even
-           or odd in each direction: a quarter of the size, and inverted in a sixteenth of the time
+Reach      R is the smallest value for which at most 1 report in 1,000 is any cell of the plane, at most 64 cells
+Read-out   shares of cells by maximum likelihood (EM), never negative. Intervals come from unbiased figures: the share
+           of a rectangle lies between the means of two functions. One is 1 inside and falls to 0 over some cells beyond
+           the rectangle's edge, the other does so within. Sharp edges add noise, wide edges widen the bracket: the
+           width with the shorter expected interval is used, for each end separately
+Sectors    the channel commutes with both reflections of the grid, so it splits into four blocks, for the functions that
+           are even or odd in each direction: a quarter of the size, and inverted in a sixteenth of the time
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -43,22 +43,27 @@ from deniable import exact
 from deniable.domains import Domain, Grid
 from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, NumberError
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Mixture, Protocol, percent
+from deniable.protocols.base import Protocol, percent
+from deniable.protocols.law import Guarantee, Law, Mixture
 from deniable.protocols.numeric.density import Unbiased, most_likely
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
-from deniable.randomness.kernels import BLOCK, Law, RowTables, rare, row_tables
+from deniable.randomness.kernels import BLOCK, IntegerWeights, RowTables, rare, row_tables
 from deniable.results import Floats, quantile
 from deniable.results.distribution import Readings
 from deniable.results.ranges import RectangleShares, Side
 from deniable.results.significance import too_few, too_many
+from deniable.words import Fact, word
 
 PLACES = "places"
 EM = "maximum likelihood (EM), not negative"
 MOST_REACH = 64
 MOST_EXPONENT = 24
-"""Of epsilon times the reach."""
+"""The largest value of epsilon times the reach."""
 
 _STEPS = 1 << 16
 """Parts of a cell side, to which lengths are rounded up."""
@@ -83,10 +88,20 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Places(Protocol):
+class PlanarLaplace(Protocol):
     """Where people are, on a grid; near places are hard to tell apart, far ones are not.
 
-    >>> town = Places(Grid(16, 12, cell="500 m"), epsilon=1)
+    Args:
+        domain: The grid of cells.
+        epsilon: Epsilon of one cell side; the guarantee grows with the distance.
+        reach: Distance in cells up to which near cells are likelier; if 0, the smallest one at which at most 1 report
+            in 1,000 is any cell.
+
+    Raises:
+        ChannelError: Epsilon is too large for the grid's cells.
+        NumberError: The reach is out of range.
+
+    >>> town = PlanarLaplace(Grid(16, 12, cell="500 m"), epsilon=1)
     >>> town.reach, round(town.radius(0.95), 2)
     (13, 5.0)
     >>> people = [{"north": 3, "east": 4}, {"north": 9, "east": 14}] * 10_000
@@ -96,11 +111,18 @@ class Places(Protocol):
     True
     """
 
-    name: ClassVar[str] = "Places"
-    reads: ClassVar[str] = PLACES
-    slow_to_build: ClassVar[bool] = True
-    takes: ClassVar[tuple[type[Domain], ...]] = (Grid,)
-    advice: ClassVar[str] = 'it needs a grid of places, dn.Grid(columns, rows, cell="500 m")'
+    name: ClassVar[str] = "PlanarLaplace"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Grid,),
+        advice='it needs a grid of places, dn.Grid(columns, rows, cell="500 m")',
+        reads=(PLACES,),
+        slow=True,
+        waived={
+            "tight": "lengths are rounded up, which takes 2^-15 of epsilon, and at the edges several reports are one",
+            "unbiased": "maximum likelihood is not linear; that its unbiased figures are is tested by itself",
+        },
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     domain: Grid
     reach: int = 0
@@ -130,13 +152,6 @@ class Places(Protocol):
         yield cls(Grid(3, 2), 1, reach=1)
         yield cls(Grid(2, 4, cell="1/2 km"), "1/2", reach=2)
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {
-            "tight": "lengths are rounded up, which takes 2^-15 of epsilon, and at the edges several reports are one",
-            "unbiased": "maximum likelihood is not linear; that its unbiased figures are is tested by itself",
-        }
-
     # -- the law -----------------------------------------------------------------------------------
 
     @cached_property
@@ -150,21 +165,20 @@ class Places(Protocol):
         return rows + 2 * self.reach, columns + 2 * self.reach
 
     @cached_property
-    def _law(self) -> Law:
+    def _law(self) -> IntegerWeights:
         """One outcome per offset, then "anywhere"."""
-        return Law([*self.weights.above, self.weights.floor * math.prod(self.plane)])
+        return IntegerWeights([*self.weights.above, self.weights.floor * math.prod(self.plane)])
 
-    @property
-    def guarantee(self) -> Guarantee:
+    def _guarantee(self) -> Guarantee:
         over = f"two places {self.domain.side} apart, and so much more for places that are further apart"
         return Guarantee("metric", self.epsilon, over=over)
 
-    def distance(self, one: Any, other: Any) -> Fraction:
+    def _distance(self, one: Any, other: Any) -> Fraction:
         """The Euclidean distance between the centres of two cells, (north, east), in cell sides, rounded down."""
         square = sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
         return Fraction(math.isqrt(square << 64), 1 << 32)
 
-    def related(self) -> Iterator[tuple[Mixture, Mixture]]:
+    def _related(self) -> Iterator[tuple[Mixture, Mixture]]:
         """Cells side by side; what is further apart is promised in proportion, and checked by `distance`."""
         rows, columns = self.domain.shape
         for row, column in product(range(rows), range(columns)):
@@ -174,7 +188,7 @@ class Places(Protocol):
                 yield {there: Fraction(1)}, {here: Fraction(1)}
 
     @cached_property
-    def ratio(self) -> Fraction:
+    def _ratio(self) -> Fraction:
         lumps = _lumps(self.domain.shape, self.reach, self.weights, exactly=True)
         largest = Fraction(1)
         for table, states, across in (
@@ -209,23 +223,7 @@ class Places(Protocol):
         """How likely a report is any cell of the plane."""
         return Fraction(self._law.weights[-1], self._law.total)
 
-    @property
-    def report_bytes(self) -> int:
-        return width_of(self.domain.cells)
-
-    @property
-    def report_forms(self) -> int:
-        return self.domain.cells
-
-    @property
-    def tally_size(self) -> int:
-        return self.domain.cells
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(2.0 * WORD_BYTES, 1)
-
-    def _one(self, value: Any, bits: Bits) -> bytes:
+    def draw(self, value: Any, bits: Bits) -> bytes:
         drawn, far = bits.draw(self._law), bits.integers(math.prod(self.plane))
         rows, columns = self.domain.shape
         if drawn < len(self.weights.above):
@@ -235,7 +233,7 @@ class Places(Protocol):
         cell = min(max(north, 0), rows - 1) * columns + min(max(east, 0), columns - 1)
         return cell.to_bytes(self.report_bytes, "little")
 
-    def _many(self, values: RecordColumns, bits: Bits) -> Bytes:
+    def draw_many(self, values: RecordColumns, bits: Bits) -> Bytes:
         rows, columns = self.domain.shape
         near, plane = len(self.weights.above), math.prod(self.plane)
         moves = np.vstack([self.weights.offsets, np.zeros((1, 2), dtype=np.int64)]).T.astype(np.int16)
@@ -263,39 +261,32 @@ class Places(Protocol):
     def _tables(self) -> RowTables | None:
         return row_tables([self._law.weights])
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return from_bytes(reports) < self.domain.cells
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return np.bincount(from_bytes(reports), minlength=self.domain.cells)
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         rows, columns = self.domain.shape
         return (((row + 1, column + 1), (row, column)) for row, column in product(range(rows), range(columns)))
 
-    def _input_count(self) -> int:
-        return self.domain.cells
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        total, stays = self._law.total, max(self.weights.above)
-        own = percent(10**9 * stays // total / 1e9)
-        anywhere = percent(10**9 * self._law.weights[-1] // total / 1e9)
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        total, stays, anywhere = self._law.total, max(self.weights.above), self._law.weights[-1]
         return [
-            f"Chance moves your place by up to {self.reach:,} cells, in any direction. The further, the less likely: "
-            f"it stays in its cell with probability {own}.",
-            f"With probability {anywhere} one of all {math.prod(self.plane):,} cells on the grid and around it is "
-            "drawn instead, each with the same probability.",
-            "What lies outside of the grid is moved to the nearest cell at its edge.",
+            word("story.place.move", n=self.reach, chance=percent(10**9 * stays // total / 1e9)),
+            word("story.place.any", chance=percent(10**9 * anywhere // total / 1e9), n=math.prod(self.plane)),
+            word("story.place.edge"),
         ]
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         north, east = divmod(int.from_bytes(report, "little"), self.domain.shape[1])
-        return f"north {north + 1}, east {east + 1}"
+        return word("place", north=str(north + 1), east=str(east + 1))
 
     # -- the read-out ------------------------------------------------------------------------------
 
     @cached_property
-    def law(self) -> PlaneLaw:
+    def linear(self) -> PlaneLaw:
         return _plane_law(self.domain.shape, self.reach, self.epsilon)
 
     def estimate(self, tally: Tally) -> RectangleShares:
@@ -303,8 +294,10 @@ class Places(Protocol):
         found: RectangleShares = super().estimate(tally)
         return found
 
-    def _estimate(self, tally: Tally) -> RectangleShares:
-        return self._result(tally.n, Seen(self.law, most_likely(self.law, tally.counts), tally.n, tally.counts))
+    def infer(self, tally: Tally) -> RectangleShares:
+        if not tally.n:
+            return self._nothing()
+        return self._result(tally.n, Seen(self.linear, most_likely(self.linear, tally.counts), tally.n, tally.counts))
 
     def _nothing(self) -> RectangleShares:
         return self._result(0, None)
@@ -329,7 +322,7 @@ class Places(Protocol):
 
     @lru_cache(maxsize=64)  # noqa: B019  # a protocol is a small frozen value
     def _edges(self, n: int) -> tuple[Floats, Floats]:
-        """The most blocks of which an even share can be told from none with n people."""
+        """The edges of the most blocks whose even share can be distinguished from zero with n people."""
         best = self._shown[0]
         if not n:
             return best
@@ -344,14 +337,14 @@ class Places(Protocol):
         return best
 
     def _even_intervals(self, ends: Floats, n: int, population: bool) -> tuple[Floats, Floats]:
-        """Of rectangles, if all cells are equally common, without noise."""
+        """The intervals of rectangles if all cells are equally common, without noise."""
         even = np.full(self.domain.cells, 1 / self.domain.cells)
-        below, above = Seen(self.law, even, n, n * self.law.mix(even)).bracket(ends)
+        below, above = Seen(self.linear, even, n, n * self.linear.mix(even)).bracket(ends)
         z = quantile(0.95)
         spreads = [np.sqrt(one.noise + (one.people if population else 0.0)) for one in (below, above)]
         return below.value - z * spreads[0], above.value + z * spreads[1]
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The shares of the rectangles of the table, of these places."""
         north, east = self.domain.encode(answers).columns
         held = np.ones(len(north)) if people is None else np.asarray(people, dtype=float)
@@ -368,30 +361,14 @@ class Places(Protocol):
         low, high = self._even_intervals(np.hstack(sides).astype(float), max(1, n), population)
         return float(np.mean(np.minimum(high, 1.0) - np.maximum(low, 0.0))) / (2 * quantile(0.95))
 
-    def noise(self, n: int) -> float:
-        """Of the share of a typical rectangle."""
-        return self._typical(n, False)
-
-    def error(self, n: int, population: bool = True) -> float:
-        return self._typical(n, population)
-
     @cached_property
     def _forged(self) -> tuple[float, float]:
         """What one report does to the share of a typical rectangle at most, times n: raised, and between extremes."""
         random, n = np.random.default_rng(1), _FORGED_AMONG
         sides = [np.sort(random.integers(0, size + 1, size=(_SAMPLE, 2)), axis=1) for size in self.domain.shape]
         even = np.full(self.domain.cells, 1 / self.domain.cells)
-        found = Seen(self.law, even, n, n * self.law.mix(even)).bracket(np.hstack(sides).astype(float))
+        found = Seen(self.linear, even, n, n * self.linear.mix(even)).bracket(np.hstack(sides).astype(float))
         return n * max(float(one.down.max()) for one in found), n * max(float(one.most.max()) for one in found)
-
-    @property
-    def leverage(self) -> float:
-        """Of the typical rectangle that one report can raise most, if all cells are equally common."""
-        return self._forged[0]
-
-    @property
-    def poisoning(self) -> float:
-        return self._forged[1]
 
     @cached_property
     def _extremes(self) -> tuple[Floats, Floats]:
@@ -404,10 +381,6 @@ class Places(Protocol):
             most.append(each.max(axis=(0, 1)))
         return np.concatenate(least), np.concatenate(most)
 
-    @property
-    def attack(self) -> float:
-        return float(self._extremes[1].sum()) / self.domain.cells
-
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         counts, n, size = tally.counts * worth, tally.n * worth, self.domain.cells
         least, most = self._extremes
@@ -418,15 +391,47 @@ class Places(Protocol):
             too_many(float(counts[many]), n, float(most[many]), size),
         ]
 
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How far reports lie from the places, and how exact rectangles are."""
-        reach, away = quantile(level) * self.error(n, population), self.radius(0.95)
+        reach, away = quantile(level) * self.worth(n, population=population).error, self.radius(0.95)
         side = f" of {self.domain.cell}" if self.domain.cell else ""
         where = f"within {away:.2g} cells{side} of the place" if math.isfinite(away) else "nearly anywhere"
         return (
             f"95 % of the reports lie {where}. The share of a rectangle comes within +-{100 * reach:.2g} percentage "
             "points, if all cells are equally common. Epsilon is that of one cell side: read “rectangles” for a "
             "promise between any two places."
+        )
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=Cost(2.0 * WORD_BYTES, 1),
+            truth=self._truth,
+            # For the share of a typical rectangle.
+            noise=lambda: self._typical(n, False),
+            error=lambda: self._typical(n, population),
+            # For the typical rectangle that one report can raise most, if all cells are equally common.
+            leverage=lambda: self._forged[0],
+            moved=lambda: self._forged[1],
+            guess=lambda: float(self._extremes[1].sum()) / self.domain.cells,
+            remark=lambda level=0.95: self._remark(n, level, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            guarantee=self._guarantee,
+            distance=self._distance,
+            related=self._related,
+            ratio=lambda: self._ratio,
+            width=lambda: width_of(self.domain.cells),
+            forms=lambda: self.domain.cells,
+            counters=lambda: self.domain.cells,
+            inputs=self._inputs,
+            input_count=lambda: self.domain.cells,
+            checks=self._misfits,
         )
 
 
@@ -619,7 +624,7 @@ class Seen(Unbiased):
         return self.law.weights(wanted)
 
     def fitted(self, ends: Floats) -> Floats:
-        """Of the fitted distribution; within a cell people are spread evenly."""
+        """The shares under the fitted distribution; within a cell people are spread evenly."""
         rows, columns = self.law.shape
         upto = np.zeros((rows + 1, columns + 1))
         upto[1:, 1:] = np.cumsum(np.cumsum(self.shares.reshape(rows, columns), axis=0), axis=1)

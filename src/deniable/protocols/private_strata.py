@@ -10,19 +10,19 @@ Report     that of the law over S A combinations
 Cost       that of the law; of a number one random word more
 Source     the product domain of two attributes; ratio estimation
 
-Choice     of randomized response, subset selection and local hashing the one with about the smallest variance; of a
-           number the K with the smallest worst-case error. A part of epsilon for the stratum and the rest for the
-           answer is never better: at epsilon 1 the variance is 13 times as large with 2 strata and 2 answers, and 48
-           times with 10 and 10
+Choice     the one of randomized response, subset selection and local hashing with about the smallest variance; for a
+           number, the K with the smallest worst-case error. Splitting epsilon between the stratum and the answer is
+           never better: at epsilon 1 the variance is 13 times as large with 2 strata and 2 answers, and 48 times with
+           10 and 10
 Result     `Strata`: "all" together, how large the strata are, each stratum, and a test whether they differ
-Few        a stratum tells nothing while its share is less than 4 standard errors from none, or fewer than 20 people are
-           in it: intervals of a ratio hold where its lower part is clear of zero
+Few        a stratum is suppressed if its share is less than 4 standard errors above zero, or if it has fewer than 20
+           people: intervals of a ratio hold if its denominator is clear of zero
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -39,28 +39,33 @@ from deniable.domains.listed import ListedDomain
 from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.labels import text
-from deniable.protocols.base import WORD_BYTES, Cost, Protocol, load
+from deniable.protocols.base import Protocol, load, speaks_for
 from deniable.protocols.frequency import EXCHANGEABLE
-from deniable.protocols.frequency.histogram import SPOKEN, PureProtocol
+from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import OnGrid, quantity
 from deniable.protocols.ranges.cells import best_protocol, law_of
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
 from deniable.protocols.stratified import stratum_names
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits, scaled
+from deniable.protocols.worth import WORD_BYTES, Worth
 from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits
 from deniable.results import TOO_FEW, Estimate, Floats, Mean, Result, Strata, quantile
 from deniable.results.bounds import Numbers, Ratios
 from deniable.results.several import ALL, LEAST
+from deniable.words import Fact, Joined, word
 
 MOST_COMBINATIONS = 2048
-"""Of strata and answers, or positions: their covariance is worked out in full."""
+"""The most combinations of strata and answers, or positions: their covariance is computed in full."""
 
 MANY_NUMBERS = 32
 """More whole numbers than these are read for their mean."""
 
 _CLEAR = 4.0
-"""Standard errors that the share of a stratum is from none before anything is told about it."""
+"""The share of a stratum must be this many standard errors above zero before anything is published about it."""
 
 _POSITIONS = range(2, 10)
 _STEPS = 33
@@ -78,11 +83,15 @@ class _Number(OnGrid):
 class PrivateStrata(Through):
     """A question that is counted in each stratum, where the stratum is as private as the answer.
 
-    The last column of the record is the answer, those before it are the strata. Of listed answers the shares are read,
-    of numbers the mean; `positions` are those of a number, by default the best ones.
+    The result has the shares of listed answers, or the mean of numbers, in each stratum.
+
+    Args:
+        domain: A record: the last column is the answer, those before it are the strata.
+        epsilon: Largest epsilon of a report.
+        positions: Number of positions of a numeric answer; the best number if None.
 
     >>> smoke = PrivateStrata({"sex": ["f", "m"], "smoke": ["yes", "no"]}, epsilon=2)
-    >>> smoke.strata, smoke.law.name, smoke.law.domain.size
+    >>> smoke.worth().strata, smoke.inner.name, smoke.inner.domain.size
     (('sex',), 'GRR', 4)
     >>> people = [{"sex": "f", "smoke": "yes"}, {"sex": "f", "smoke": "no"}, {"sex": "m", "smoke": "no"}] * 5_000
     >>> found = smoke.estimate(smoke.tally(smoke.privatize(people)))
@@ -92,18 +101,20 @@ class PrivateStrata(Through):
     """
 
     name: ClassVar[str] = "PrivateStrata"
-    reads: ClassVar[str] = "strata"
-    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
-    advice: ClassVar[str] = (
-        "it needs a record whose last column is the answer: dn.Records({stratum: [...], answer: ...})"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Records,),
+        advice="it needs a record whose last column is the answer: dn.Records({stratum: [...], answer: ...})",
+        reads=("strata",),
+        candidates=lambda kind, ask: kind._offered(ask),
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived={"unbiased": "a figure of a stratum is a ratio of two estimates; that the cells are unbiased is tested"},
+        says=lambda protocol, report: protocol._says(report),
     )
-    formula_for: ClassVar[str] = "large samples"
 
     domain: Records
     epsilon: Fraction
-    law: PureProtocol
+    inner: PureProtocol
     positions: int
-    """Of a number; 0 where the shares of listed answers are read."""
 
     def __init__(self, domain: Any, epsilon: exact.Number, positions: int | None = None) -> None:
         self._set(Records(domain) if isinstance(domain, Mapping) else domain, epsilon, positions, None)
@@ -151,13 +162,9 @@ class PrivateStrata(Through):
         return positions
 
     @property
-    def strata(self) -> tuple[str, ...]:
-        return self.domain.names[:-1]
-
-    @property
     def sizes_name(self) -> str:
         """What the part is called that tells how large the strata are."""
-        return " & ".join(self.strata)
+        return " & ".join(self.worth().strata)
 
     @cached_property
     def stratum_names(self) -> tuple[str, ...]:
@@ -173,7 +180,7 @@ class PrivateStrata(Through):
         return _Number(self.domain.columns[-1][1], self.positions)
 
     def parameters(self) -> dict[str, Any]:
-        return {"positions": self.positions, "law": self.law.spec()}
+        return {"positions": self.positions, "law": self.inner.spec()}
 
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> PrivateStrata:
@@ -189,10 +196,10 @@ class PrivateStrata(Through):
         return made
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        if isinstance(domain, Records):
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if isinstance(ask.domain, Records):
             with suppress(SpecError, NumberError):
-                yield cls(domain, epsilon)
+                yield cls(ask.domain, ask.epsilon)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -200,18 +207,10 @@ class PrivateStrata(Through):
         yield cls({"sex": ["f", "m"], "smoker": [True, False], "sleep": Interval(0, 24, unit="hours")}, 2, positions=3)
         yield cls({"team": 2, "age": Integers(18, 99)}, 1)
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "a figure of a stratum is a ratio of two estimates; that the cells are unbiased is tested"}
-
-    def scaled(self, factor: Fraction) -> PrivateStrata:
-        return self._made(self.domain, self.epsilon * factor, self.positions, self.law.scaled(factor))
+    def _scaled(self, factor: Fraction) -> PrivateStrata:
+        return self._made(self.domain, self.epsilon * factor, self.positions, scaled(self.inner, factor))
 
     # -- the law -----------------------------------------------------------------------------------
-
-    @property
-    def cost(self) -> Cost:
-        return self.law.cost._replace(random_bytes=self.law.cost.random_bytes + (WORD_BYTES if self.positions else 0))
 
     def _stratum(self, places: Any) -> Any:
         """The number of a stratum, from places in the columns of the strata."""
@@ -221,19 +220,19 @@ class PrivateStrata(Through):
     def _shape(self) -> tuple[int, ...]:
         return tuple(values.size for _, values in self.domain.columns[:-1])  # type: ignore[attr-defined]
 
-    def _one(self, value: Any, bits: Bits) -> bytes:
+    def draw(self, value: Any, bits: Bits) -> bytes:
         *places, answer = value
         cell = self._number._rounded(answer, bits) if self.positions else answer
-        return self.law._one(int(self._stratum(places)) * self.answers + cell, bits)
+        return self.inner.draw(int(self._stratum(places)) * self.answers + cell, bits)
 
     def _law_of(self, value: Any, bits: Bits) -> bytes:
         *places, cell = value
-        return self.law._law_of(int(self._stratum(places)) * self.answers + cell, bits)
+        return self.inner.law().sent(int(self._stratum(places)) * self.answers + cell, bits)
 
-    def _many(self, values: RecordColumns, bits: Bits) -> Bytes:
+    def draw_many(self, values: RecordColumns, bits: Bits) -> Bytes:
         *places, answers = values.columns
         cells = self._number._rounded_many(np.asarray(answers), bits) if self.positions else np.asarray(answers)
-        return self.law._many(self._stratum(tuple(places)) * self.answers + cells, bits)
+        return self.inner.draw_many(self._stratum(tuple(places)) * self.answers + cells, bits)
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         """Strata with listed answers, or with positions: every other number is a mixture of two of those."""
@@ -246,29 +245,25 @@ class PrivateStrata(Through):
             return self._number._inputs()
         return ((label, place) for place, label in enumerate(self.domain.columns[-1][1].labels))  # type: ignore[attr-defined]
 
-    def _input_count(self) -> int:
-        return len(self.stratum_names) * self.answers
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         *places, answer = encoded
-        names = ", ".join(self.strata) + f" and {self.domain.names[-1]}"
-        own = "yours is that of the mark"
-        if not self.positions:
-            own = f"yours is number {int(self._stratum(places)) * self.answers + answer:,}"
-        together = (
-            f"Your {names} together are one of {self._input_count():,} combinations, counted from 0: {own}. Below, "
-            "“your answer” is this number."
-        )
-        rounding = [self._number._rounding_step(value.get(self.domain.names[-1]), answer)] if self.positions else []
-        return [*rounding, together, *self.law._steps(None, None, report)]
+        strata, name, size = ", ".join(self.worth().strata), self.domain.names[-1], self.law().input_count
+        which, rounding = word("story.stratum.mark"), []
+        if self.positions:
+            rounding = [self._number._rounding_step(value.get(name), answer)]
+        else:
+            which = word("story.stratum.number", n=int(self._stratum(places)) * self.answers + answer)
+        together = word("story.stratum", strata=strata, name=name, n=size, which=which)
+        return [*rounding, together, *self.inner.story(None, None, report)]
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         row = np.frombuffer(report, dtype=np.uint8).reshape(1, -1)
-        speaks = np.flatnonzero(self.law.support(row)[0]).tolist()
-        cells = [quantity(float(label), self.unit) if self.positions else text(label) for label, _ in self._cells()]
-        names = [f"{self.stratum_names[at // self.answers]} & {cells[at % self.answers]}" for at in speaks[:SPOKEN]]
-        more = f" and {len(speaks) - SPOKEN:,} more" if len(speaks) > SPOKEN else ""
-        return f"it speaks for {', '.join(names) or 'no combination'}{more}"
+        speaks = np.flatnonzero(self.inner.support(row)[0]).tolist()
+        cells: list[Fact] = [
+            quantity(float(label), self.worth().unit) if self.positions else text(label) for label, _ in self._cells()
+        ]
+        names = [Joined([self.stratum_names[at // self.answers], " & ", cells[at % self.answers]], "") for at in speaks]
+        return speaks_for(names, "says.combinations.none")
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -277,12 +272,14 @@ class PrivateStrata(Through):
         found: Strata = super().estimate(tally)
         return found
 
-    def _estimate(self, tally: Tally) -> Strata:
-        cells = self.law.estimate(self._of_law(tally))
+    def infer(self, tally: Tally) -> Strata:
+        if not tally.n:
+            return self._nothing()
+        cells = self.inner.estimate(self._of_law(tally))
         return self._read(cells.frequencies.reshape(-1, self.answers), cells)
 
     def _nothing(self) -> Strata:
-        return self._read(np.zeros((len(self.stratum_names), self.answers)), self.law._nothing())
+        return self._read(np.zeros((len(self.stratum_names), self.answers)), self.inner.infer(self.inner.empty()))
 
     def _read(self, shares: Floats, cells: Estimate, least: float = _CLEAR) -> Strata:
         """From the estimated shares of the combinations, one row per stratum."""
@@ -327,22 +324,22 @@ class PrivateStrata(Through):
         return found
 
     def _supported(self, found: Estimate, cells: int) -> Numbers:
-        """Of shares that are sums over so many cells each, of which a report mostly supports one at most."""
-        p, q = float(self.law.p), float(self.law.q)
+        """The numbers of shares that are sums over `cells` cells each, if a report mostly supports at most one cell."""
+        p, q = float(self.inner.p), float(self.inner.q)
         return Numbers.between(-cells * q / (p - q), (1 - cells * q) / (p - q), found.frequencies, found.n)
 
     def _ratios(self, parts: Floats, scores: Floats, place: int, truth: Floats, n: int, cut: float) -> Ratios:
-        """Of weighted sums of a stratum's cells over its size: `scores` between 0 and 1, one row per figure."""
+        """The ratios of weighted sums of a stratum's cells to its size: `scores` in [0, 1], one row per figure."""
         size, whole = float(parts[-1]), np.zeros((len(scores) + 1, *truth.shape))
         whole[:-1, place], whole[-1, place] = scores, 1.0
-        noise = _covariance(self.law, whole.reshape(len(whole), -1), truth.ravel()) / n
+        noise = _covariance(self.inner, whole.reshape(len(whole), -1), truth.ravel()) / n
         held = min(1.0, max(0.0, size))
         row = _distribution(truth[place])
         means = scores @ row
         spread = scores**2 @ row - means**2 if self.positions else None
 
         def drawn(ratios: Floats) -> Floats:
-            # Of a share its own variance; of a mean that of the numbers of the stratum.
+            # For a share, its own variance; for a mean, that of the numbers of the stratum.
             if spread is None:
                 return held * np.clip(ratios * (1 - ratios), 0.0, None) / n
             return np.full(ratios.shape, held * float(spread[0]) / n)
@@ -375,7 +372,7 @@ class PrivateStrata(Through):
     def _mean(
         self, shares: Floats, truth: Floats, place: int | None, people: int, n: int, cut: float, size: float
     ) -> Mean:
-        ends, unit = self._number._ends, self._number.unit
+        ends, unit = self._number._ends, self._number._unit
         if not people:
             return Mean.nothing(ends, self.name, unit)
         points = self._points
@@ -408,20 +405,20 @@ class PrivateStrata(Through):
         whole = np.zeros((len(score), *truth.shape))
         if place is None:
             whole[:] = score[:, None, :]
-            return _covariance(self.law, whole.reshape(len(score), -1), (truth.sum(axis=1)[:, None] * shares).ravel())
+            return _covariance(self.inner, whole.reshape(len(score), -1), (truth.sum(axis=1)[:, None] * shares).ravel())
         known, size = truth.copy(), float(truth[place].sum())
         known[place] = size * shares
         # A ratio moves with a cell by how far the cell's score is from the ratio.
         whole[:, place] = score - (score @ shares)[:, None]
-        return _covariance(self.law, whole.reshape(len(score), -1), known.ravel()) / max(size, 1e-300)
+        return _covariance(self.inner, whole.reshape(len(score), -1), known.ravel()) / max(size, 1e-300)
 
     def _spread_of_sums(self, rows: Floats, each: int, shares: Floats) -> Floats:
-        """What one report adds to the covariance of sums of so many cells, if these are the shares of the sums."""
-        return _covariance(self.law, rows, np.repeat(shares / each, each))
+        """What one report adds to the covariance of sums of `each` cells, if these are the shares of the sums."""
+        return _covariance(self.inner, rows, np.repeat(shares / each, each))
 
     # -- what to expect ----------------------------------------------------------------------------
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of everybody, the shares of the strata, the figures of each; NaN of those without people."""
         cells = self._held(answers, people)
         sizes = cells.sum(axis=1)
@@ -445,85 +442,96 @@ class PrivateStrata(Through):
             np.add.at(counts, (stratum, np.asarray(given)), held)
         return counts / float(held.sum())
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         cells, n = self._held(answers, people), len(self.domain.encode(answers))
         n = n if people is None else int(np.sum(people))
-        found = self._read(cells, Estimate(self.law.domain.labels, n, n * cells.ravel(), cells.ravel(), self.name), 0.0)
+        found = self._read(
+            cells, Estimate(self.inner.domain.labels, n, n * cells.ravel(), cells.ravel(), self.name), 0.0
+        )
         return np.square(found.table(population=False).stderr)
 
-    @property
-    def figure_scales(self) -> NDArray[np.float64]:
-        own = np.array([self.scale]) if self.positions else np.ones(self.answers)
+    def _figure_scales(self) -> NDArray[np.float64]:
+        own = np.array([self.worth().scale]) if self.positions else np.ones(self.answers)
         count = len(self.stratum_names)
         return np.concatenate([own, np.ones(count), np.tile(own, count)])
 
-    @property
-    def tests(self) -> int:
+    def _tests(self) -> int:
         figures = 1 if self.positions else self.answers
         return figures * (1 + len(self.stratum_names)) + len(self.stratum_names)
 
-    @property
-    def unit(self) -> str:
-        return self._number.unit if self.positions else ""
-
-    @property
-    def scale(self) -> float:
-        return self._number.scale if self.positions else 1.0
-
-    def noise(self, n: int) -> float:
-        """Of an average stratum: of the share of an answer that nobody gave there, or of the mean, where it is most."""
-        return _PartOf.stratum(self).noise(max(1, n // len(self.stratum_names)))
-
-    def error(self, n: int, population: bool = True) -> float:
-        """Of an average stratum: of the share of an answer, or of the mean, where it is most."""
-        return _PartOf.stratum(self).error(max(1, n // len(self.stratum_names)), population)
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return None if self.positions else min(1.0, quantile(level, self.tests) * self.noise(n))
-
-    @property
-    def leverage(self) -> float:
-        return self.law.leverage
-
-    @property
-    def poisoning(self) -> float:
-        """Of an average stratum."""
-        return len(self.stratum_names) * self.scale * self.law.poisoning
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+    def _parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
         some = max(1, n // len(self.stratum_names))
         each: dict[str, tuple[Protocol, int]] = dict.fromkeys(self.stratum_names, (_PartOf.stratum(self), some))
         return {ALL: (_PartOf.of(self, ALL), n), self.sizes_name: (_PartOf.of(self, self.sizes_name), n)} | each
 
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return {name: (protocol, tally) for name, (protocol, _) in self.parts(1).items()}
-
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         strata = len(self.stratum_names)
-        reach = quantile(level) * self.error(n, population)
-        figure = f"the mean within +-{reach:.3g} {self.unit}".rstrip()
+        reach = quantile(level) * self.worth(n, population=population).error
+        figure = f"the mean within +-{reach:.3g} {self.worth().unit}".rstrip()
         if not self.positions:
             figure = f"any share within +-{100 * reach:.2g} percentage points"
         return (
             f"Each report is about {' and '.join(self.domain.names)} together, of which there are "
-            f"{self._input_count():,} combinations ({self.law.name}), so that epsilon protects all of it. With "
+            f"{self.law().input_count:,} combinations ({self.inner.name}), so that epsilon protects all of it. With "
             f"{strata:,} strata of about equal size each gives {figure}; smaller strata have larger errors."
         )
 
     def __repr__(self) -> str:
         return f"PrivateStrata({self.domain!r}, epsilon={exact.literal(self.epsilon)}, positions={self.positions})"
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            formula_for="large samples",
+            strata=lambda: self.domain.names[:-1],
+            cost=lambda: self.inner.worth().cost._replace(
+                random_bytes=self.inner.worth().cost.random_bytes + (WORD_BYTES if self.positions else 0)
+            ),
+            truth=self._truth,
+            variances=self._figure_variances,
+            scales=self._figure_scales,
+            tests=self._tests,
+            unit=lambda: self._number._unit if self.positions else "",
+            scale=lambda: self._number._width if self.positions else 1.0,
+            # In an average stratum: the noise of the share of an answer that nobody gave there, or of the mean in
+            # the worst case.
+            noise=lambda: _PartOf.stratum(self).worth(max(1, n // len(self.stratum_names))).noise,
+            # In an average stratum: the error of the share of an answer, or of the mean, in the worst case.
+            error=lambda: (
+                _PartOf.stratum(self).worth(max(1, n // len(self.stratum_names)), population=population).error
+            ),
+            visible=lambda level=0.95: (
+                None if self.positions else min(1.0, quantile(level, self.worth().tests) * self.worth(n).noise)
+            ),
+            leverage=lambda: self.inner.worth().leverage,
+            # For an average stratum.
+            moved=lambda: len(self.stratum_names) * self.worth().scale * self.inner.worth().moved,
+            parts=lambda: self._parts(n),
+            split=lambda tally: {name: (protocol, tally) for name, (protocol, _) in self._parts(1).items()},
+            remark=lambda level=0.95: self._remark(n, level, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            sent=self._law_of,
+            inputs=self._inputs,
+            input_count=lambda: len(self.stratum_names) * self.answers,
+        )
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class _PartOf(PrivateStrata):
-    """One part of the result: how exact its figures are, with so many people in it."""
+    """One part of the result: how exact its figures are with a given number of people in it."""
 
     about: str
 
     @classmethod
     def of(cls, whole: PrivateStrata, about: str) -> _PartOf:
         made = cls.__new__(cls)
-        made._set(whole.domain, whole.epsilon, whole.positions, whole.law)
+        made._set(whole.domain, whole.epsilon, whole.positions, whole.inner)
         object.__setattr__(made, "about", about)
         return made
 
@@ -535,26 +543,6 @@ class _PartOf(PrivateStrata):
     def is_mean(self) -> bool:
         return bool(self.positions) and self.about != self.sizes_name
 
-    @property
-    def reads(self) -> str:  # type: ignore[override]
-        return "mean" if self.is_mean else "shares"
-
-    @property
-    def tests(self) -> int:
-        return 1 if self.is_mean else len(self.stratum_names) if self.about == self.sizes_name else self.answers
-
-    @property
-    def unit(self) -> str:
-        return self._number.unit if self.is_mean else ""
-
-    @property
-    def scale(self) -> float:
-        return self._number.scale if self.is_mean else 1.0
-
-    @property
-    def poisoning(self) -> float:
-        return (1 if self.about else len(self.stratum_names)) * self.scale * self.law.poisoning
-
     def _variance(self, shares: Floats, scores: Floats) -> float:
         """What one report of the part adds, where its cells have these shares; all strata are alike."""
         count = len(self.stratum_names)
@@ -565,31 +553,48 @@ class _PartOf(PrivateStrata):
         return float(self._within(truth, None if self.about else 0, shares, scores[None, :])[0, 0])
 
     def _ends(self, share: float, size: int) -> Floats:
-        """A part of the people at the first of so many cells, the others evenly at the rest."""
+        """A share of the people in the first of `size` cells, the others spread evenly over the rest."""
         return np.array([share, *[(1 - share) / (size - 1)] * (size - 1)])
 
-    def noise(self, n: int) -> float:
+    def _noise(self, n: int) -> float:
         if self.is_mean:
             return math.sqrt(_worst_noise(self) / n)
-        size = self.tests
+        size = self.worth().tests
         return math.sqrt(self._variance(self._ends(0.0, size), np.eye(size)[0]) / n)
 
-    def error(self, n: int, population: bool = True) -> float:
+    def _error(self, n: int, population: bool = True) -> float:
         if self.is_mean and not population:
-            return self.noise(n)
-        most, size = 0.0, self.answers if self.is_mean else self.tests
+            return self.worth(n).noise
+        most, size = 0.0, self.answers if self.is_mean else self.worth().tests
         scores = self._points if self.is_mean else np.eye(size)[0]
         for share in np.linspace(0, 1, _STEPS):
             shares = self._ends(share, size)
             if self.is_mean:  # people at both ends differ most
                 shares = np.zeros(size)
                 shares[[0, -1]] = share, 1 - share
-            drawn = self.scale**2 * share * (1 - share) if population else 0.0
+            drawn = self.worth().scale ** 2 * share * (1 - share) if population else 0.0
             most = max(most, self._variance(shares, scores) + drawn)
         return math.sqrt(most / n)
 
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return None if self.is_mean else min(1.0, quantile(level, self.tests) * self.noise(n))
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            read=lambda: "mean" if self.is_mean else "shares",
+            tests=lambda: (
+                1 if self.is_mean else len(self.stratum_names) if self.about == self.sizes_name else self.answers
+            ),
+            unit=lambda: self._number._unit if self.is_mean else "",
+            scale=lambda: self._number._width if self.is_mean else 1.0,
+            moved=lambda: (
+                (1 if self.about else len(self.stratum_names)) * self.worth().scale * self.inner.worth().moved
+            ),
+            noise=lambda: self._noise(n),
+            error=lambda: self._error(n, population),
+            visible=lambda level=0.95: (
+                None if self.is_mean else min(1.0, quantile(level, self.worth().tests) * self.worth(n).noise)
+            ),
+        )
 
 
 def _worst_noise(part: _PartOf) -> float:

@@ -1,4 +1,4 @@
-"""Statistical queries: each person answers one bounded query about a record, chosen by coins; regression is read so.
+"""Statistical queries, also for regression: each person answers one bounded query about a record, chosen by coins.
 
 Law        query g with probability w_g / W, whatever the record is; then a report of a mean's protocol about the value
            of that query, a number on [-1, 1], or on [0, 1] where it cannot be negative
@@ -10,11 +10,11 @@ Cost       one random word more than the query's report
 Source     Kearns 1998 (statistical queries); Kasiviswanathan et al. 2008 (their equivalence with local privacy);
            regression by batches: Smith, Thakurta and Upadhyay 2017; Duchi, Jordan and Wainwright 2018
 
-Figures    what a query is stands in `query_forms`
+Figures    `query_forms` defines what a query is
 Regression of a target on all other columns, at coefficients that are published: the queries are the gradient, residual
            times feature, and the curvature, feature times feature (times the slope). A batch gives one step of
-           Newton's method, of a logistic regression at 0 the linear discriminant (`results.regression`). Batches that
-           follow each other are a campaign: each is asked at the coefficients that the one before has found. Linear
+           Newton's method; for a logistic regression at 0, the linear discriminant (`results.regression`). Successive
+           batches are a campaign: each is asked at the coefficients that the batch before has found. Linear
            residuals are clipped to a bound, 3 times their spread, which lowers their noise; larger ones count as the
            bound
 Floats     values are float64 formulas of sums, products and quotients in a fixed order, the same in the browser. They
@@ -38,9 +38,10 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import SpecError
-from deniable.protocols.base import Protocol, percent
+from deniable.protocols.base import Protocol, first_of
 from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
+from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import quantity
 from deniable.protocols.query_forms import (
     EVEN,
@@ -49,7 +50,7 @@ from deniable.protocols.query_forms import (
     POSITIVE,
     WHOLE,
     Feature,
-    Query,
+    ProductQuery,
     Regressed,
     Wanted,
     Writer,
@@ -67,9 +68,13 @@ from deniable.protocols.query_forms import (
     wanted_target,
     worded,
 )
+from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Traits, not_offered, scaled
+from deniable.protocols.worth import Worth
 from deniable.results import Floats, Mean, MomentFigures, Weights
 from deniable.results.regression import Batch, Entry, Regression, Scale, discriminant
+from deniable.words import Fact, word
 
 _PEOPLE = 10_000
 _LATER = (3, 1)
@@ -85,8 +90,18 @@ class Queries(Groups):
 
     `queries` are by name: {"times": [feature, ...]} for the mean of a product, where a feature is the name of a column
     of numbers or a pair of column and answer. With "weights": [[feature, number], ...] (None for the constant), "link",
-    "of" and "bound" a query has a form. `regress` is {"target": column, "link": "linear" or "logistic", "answer": ...};
-    `at` are its coefficients, 0 unless they are given. `people` is about how many will answer.
+    "of" and "bound" a query has a form.
+
+    Args:
+        domain: `Records`, or domains by name.
+        epsilon: Largest epsilon of a report.
+        people: Expected number of respondents, for the choice of the protocols.
+        queries: The queries by name; see above.
+        regress: The target of a regression: {"target": column, "link": "linear" or "logistic", "answer": ...}.
+        at: Coefficients at which the regression is asked; 0 if None.
+
+    Raises:
+        SpecError: Not exactly one of `queries` and `regress` is given, or a query is not valid.
 
     >>> people = {"age": Interval(20, 60, unit="years"), "sport": ["yes", "no"]}
     >>> young = Queries(people, 1, queries={"age of sportsmen": {"times": ["age", ("sport", "yes")]}})
@@ -98,14 +113,20 @@ class Queries(Groups):
     """
 
     name: ClassVar[str] = "Queries"
-    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
-    advice: ClassVar[str] = "it needs dn.Records({name: domain, ...})"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Records,),
+        advice="it needs dn.Records({name: domain, ...})",
+        reads=("queries", "regression"),
+        candidates=not_offered,  # people say which queries they want
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived={"unbiased": "each query divides by the number of its own reports, which chance decides"},
+    )
 
     domain: Records
     features: tuple[Feature, ...] = ()
     forms: tuple[tuple[int, ...], ...] = ()
     """Coefficients over 2^16, the constant first, then one per feature."""
-    queries: tuple[Query, ...] = ()
+    queries: tuple[ProductQuery, ...] = ()
     names: tuple[str, ...] = ()
     regress: Regressed | None = None
 
@@ -184,7 +205,7 @@ class Queries(Groups):
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Queries:
         if not isinstance(domain, Records):
-            raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.advice}")
+            raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.traits.advice}")
         match parameters:
             case {
                 "features": list(features),
@@ -199,17 +220,13 @@ class Queries(Groups):
                 wanted = Wanted(
                     tuple(read_feature(one) for one in features),
                     tuple(tuple(form) for form in forms),
-                    tuple(Query.from_spec({k: v for k, v in one.items() if k != "name"}) for one in named),
+                    tuple(ProductQuery.from_spec({k: v for k, v in one.items() if k != "name"}) for one in named),
                     tuple(one["name"] for one in named),
                     (),
                     read_regress(rest.get("regress")) if "regress" in rest else None,
                 )
                 return cls._made(domain, wanted, cls._written(groups), epsilon)
         raise SpecError("queries need features, forms, queries and a group per query, perhaps regress, and no more")
-
-    @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        return iter(())  # who wants a query says which
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -230,16 +247,8 @@ class Queries(Groups):
         made._fill(two, regression_queries(two, *target), laws, None)
         yield made
 
-    @property
-    def reads(self) -> str:
-        return "queries" if self.regress is None else "regression"
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "each query divides by the number of its own reports, which chance decides"}
-
-    def scaled(self, factor: Fraction) -> Queries:
-        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+    def _scaled(self, factor: Fraction) -> Queries:
+        groups = [(weight, scaled(protocol, factor)) for weight, protocol in self.groups]
         return self._made(self.domain, self._wanted, groups, None)
 
     @property
@@ -300,33 +309,16 @@ class Queries(Groups):
     def part(self, value: Any, group: int) -> Any:
         return self.project(self.domain.encode_one(value), group)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        _, *rest = super()._steps(value, encoded, report)
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        _, *rest = super().story(value, encoded, report)
         group = int.from_bytes(report[: self._head], "little")
-        named = list(zip(self.group_names, self.chances, strict=True))
-        chances = ", ".join(f"“{name}” with probability {percent(float(share), 1)}" for name, share in named[:_SHOWN])
-        more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
-        return [
-            "Only one figure of your answer is reported. Chance chooses it, whatever you answered: "
-            f"{chances}{more}. Every number is taken on a scale from \N{MINUS SIGN}1, its low end, to 1, its high end. "
-            f"Below, “your answer” is the chosen figure, {quantity(self.project(encoded, group))}.",
-            *rest,
-        ]
+        taken = quantity(self.project(encoded, group))
+        return [word("story.figure", chances=first_of(self._told_chances(), len(self.groups)), taken=taken), *rest]
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         """Records of ends, middles and listed answers: a few of all laws."""
         for row in product(*(few_of(domain) for _, domain in self.domain.columns)):
             yield tuple(label for label, _ in row), tuple(value for _, value in row)
-
-    def _law_of(self, value: Any, bits: Any) -> bytes:
-        return self._one(value, bits)
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        """One part: the queries are about the same record."""
-        return {"": (self, n)}
-
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return {"": (self, tally)}
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -336,10 +328,6 @@ class Queries(Groups):
         if self.regress is None:
             return self.names
         return ("intercept", *(worded(self.domain, one) for one in self.features[: self.regress.target]))
-
-    @property
-    def tests(self) -> int:
-        return len(self.labels)
 
     @property
     def bound(self) -> Fraction:
@@ -361,10 +349,7 @@ class Queries(Groups):
         """The mean of each query; of a regression its coefficients after one step from those that it was asked at."""
         return super().estimate(tally)
 
-    def _nothing(self) -> Any:
-        return self._estimate(self.empty())
-
-    def _estimate(self, tally: Tally) -> MomentFigures | Regression:
+    def infer(self, tally: Tally) -> MomentFigures | Regression:
         if self.regress is not None:
             return self.regression([self.batch(tally)] if tally.n else [])
         return self._means(self._measured(tally), tally.n)
@@ -383,7 +368,7 @@ class Queries(Groups):
         return MomentFigures(parts, n, self.name)
 
     def _measured(self, tally: Tally) -> list[tuple[float, float, int]]:
-        """Of each query the mean, the variance of that mean, and how many answered it."""
+        """For each query: the mean, the variance of that mean, and how many people answered it."""
         found = []
         for own, exactly in zip(self.tallies(tally), self._exactly(tally), strict=True):
             mean, variance = (math.nan, math.nan) if exactly is None else map(float, exactly)
@@ -414,7 +399,7 @@ class Queries(Groups):
         """
         each = zip(self.names, self.queries, self.groups, self.people(n), strict=True)
         return {
-            name: bound_of(query) * (group.protocol.error(own, population) if own else math.inf)
+            name: bound_of(query) * (group.protocol.worth(own, population=population).error if own else math.inf)
             for name, query, group, own in each
         }
 
@@ -428,7 +413,7 @@ class Queries(Groups):
 
     @cached_property
     def _places(self) -> tuple[list[int], dict[tuple[int, ...], list[tuple[int, int]]]]:
-        """Of each coefficient the query of its gradient; of each product of features where it stands."""
+        """The query of each coefficient's gradient, and the places of each product of features."""
         assert self.regress is not None
         size = self.regress.target + 1
         return list(range(size)), different_products(self.features[: self.regress.target])
@@ -542,7 +527,7 @@ class Queries(Groups):
 
     # -- what simulations compare with ---------------------------------------------------------------
 
-    def truth(self, answers: Any, people: Any = None) -> Floats:
+    def _truth(self, answers: Any, people: Any = None) -> Floats:
         """The means of the queries, or the coefficients of one step, without noise."""
         found = self._true(answers, people)
         if self.regress is None:
@@ -555,10 +540,10 @@ class Queries(Groups):
         for group, (_, protocol) in enumerate(self.groups):
             mean = float(np.average(self.project_many(encoded, group, rows), weights=people))
             own = self.people(n)[group] if n else 1
-            found.append((mean, protocol.noise(own) ** 2 if n else 1e-18, own))
+            found.append((mean, protocol.worth(own).noise ** 2 if n else 1e-18, own))
         return found
 
-    def figure_variances(self, answers: Any, people: Any = None) -> Floats:
+    def _figure_variances(self, answers: Any, people: Any = None) -> Floats:
         """In the worst case of each query's noise."""
         n = len(answers) if people is None else int(np.sum(people))
         found = self._true(answers, people, n)
@@ -566,16 +551,32 @@ class Queries(Groups):
             return self._means(found, n).table().stderr ** 2
         return self.regression([self._batch(found, n)]).stderr ** 2
 
-    @property
-    def figure_scales(self) -> Floats:
-        return np.ones(self.tests)
-
-    def figure_spreads(self, answers: Any) -> Floats:
-        return np.zeros(self.tests)
-
     def __repr__(self) -> str:
         inner = ", ".join(self.names[:_SHOWN]) + (", ..." if len(self.names) > _SHOWN else "")
         return f"Queries({inner}, epsilon={self.epsilon})"
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            read="queries" if self.regress is None else "regression",
+            # One part: the queries are about the same record.
+            parts=lambda: {"": (self, n)},
+            split=lambda tally: {"": (self, tally)},
+            tests=lambda: len(self.labels),
+            truth=self._truth,
+            variances=self._figure_variances,
+            scales=lambda: np.ones(self.worth().tests),
+            spreads=lambda answers: np.zeros(self.worth().tests),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=self._inputs,
+            sent=lambda value, bits: self.draw(value, bits),
+        )
 
 
 def _laws(epsilon: Fraction, people: int | None, queries: int) -> dict[Interval, Protocol]:

@@ -46,7 +46,7 @@ class Feature(NamedTuple):
         return {"column": self.column} | ({} if self.answer is None else {"is": self.answer})
 
 
-class Query(NamedTuple):
+class ProductQuery(NamedTuple):
     """A product of features, times the factor of a form where there is one."""
 
     times: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class Query(NamedTuple):
         return head | rest | {"squared": self.squared}
 
     @classmethod
-    def from_spec(cls, spec: Any) -> Query:
+    def from_spec(cls, spec: Any) -> ProductQuery:
         match spec:
             case {"times": list(times), **rest} if not rest:
                 return cls(tuple(times))
@@ -108,7 +108,7 @@ class Wanted(NamedTuple):
 
     features: tuple[Feature, ...]
     forms: tuple[tuple[int, ...], ...]
-    queries: tuple[Query, ...]
+    queries: tuple[ProductQuery, ...]
     names: tuple[str, ...]
     weights: tuple[int, ...]
     regress: Regressed | None = None
@@ -131,7 +131,7 @@ class Writer:
         names = tuple(queries)
         return Wanted(tuple(self.features), forms, tuple(read), names, (1,) * len(names))
 
-    def _query(self, name: Any, given: Any) -> Query:
+    def _query(self, name: Any, given: Any) -> ProductQuery:
         known = {"times", "weights", "link", "of", "bound"}
         if not isinstance(name, str) or not isinstance(given, Mapping) or not set(given) <= known:
             raise SpecError(f"a query has times, weights, link, of and bound: look at {name!r}")
@@ -139,7 +139,7 @@ class Writer:
         if "weights" not in given:
             if set(given) - {"times"}:
                 raise SpecError(f"link, of and bound of a query go with weights: look at {name!r}")
-            return Query(times)
+            return ProductQuery(times)
         form: dict[int | None, int] = {}
         for one in given["weights"]:
             if not isinstance(one, Sequence) or len(one) != 2:
@@ -149,7 +149,7 @@ class Writer:
         self.forms.append(form)
         of = None if given.get("of") is None else self._place(given["of"])
         bound = exact.fraction(given.get("bound", 1), "a bound")
-        return Query(times, len(self.forms) - 1, given.get("link", "linear"), of, bound)
+        return ProductQuery(times, len(self.forms) - 1, given.get("link", "linear"), of, bound)
 
     def _place(self, written: Any) -> int:
         return self.features.setdefault(feature_of(self.domain, written), len(self.features))
@@ -197,12 +197,12 @@ def worded(domain: Records, feature: Feature) -> str:
     return f"{name}: {text(own.labels[feature.answer])}"
 
 
-def bound_of(query: Query) -> float:
+def bound_of(query: ProductQuery) -> float:
     """What the reported value of a query is multiplied by."""
     return 1.0 if query.squared or query.form is None else float(query.bound)
 
 
-def value_range(query: Query, features: Sequence[Feature]) -> Interval:
+def value_range(query: ProductQuery, features: Sequence[Feature]) -> Interval:
     """Where the values of a query lie."""
     odd = any(query.times.count(i) % 2 for i in query.times if features[i].answer is None)
     signed = query.form is not None and not query.squared and (query.of is not None or query.link == "linear")
@@ -284,7 +284,7 @@ def regression_queries(
     size = len(explaining)
     form = (0,) * (size + 2) if form is None else form
     words = [worded(domain, one) for one in explaining]
-    residual = Query((), 0, link, size, bound)
+    residual = ProductQuery((), 0, link, size, bound)
     named = {"residual": residual}
     named |= {f"residual times {word}": residual._replace(times=(i,)) for i, word in enumerate(words)}
     constant = link == "linear" or not any(form)
@@ -292,9 +292,9 @@ def regression_queries(
     for factors in products:
         said = " times ".join(words[i] for i in factors)
         if link == "linear":
-            named[said] = Query(factors)
+            named[said] = ProductQuery(factors)
         else:
-            slope = Query(factors, 0, "slope")
+            slope = ProductQuery(factors, 0, "slope")
             named[f"slope times {said}" if said else "slope"] = slope
     gradients, curvatures = size + 1, max(1, len(products))
     common = math.gcd(shares[0] * curvatures, shares[1] * gradients)

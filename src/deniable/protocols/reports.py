@@ -4,7 +4,7 @@ Source     reports of a survey say which question they answer, and another surve
 
 Bytes      the reports one after the other, nothing between them
 Arrow      a column "report" of fixed-size binary; fingerprint, spec and source in the schema's metadata
-Text       base64url without padding, one string a report
+Text       base64url without padding, one string per report
 """
 
 from __future__ import annotations
@@ -33,6 +33,15 @@ _SOURCE = b"deniable.source"
 class Reports:
     """Any number of reports of one protocol.
 
+    Args:
+        fingerprint: Fingerprint of the protocol.
+        array: One row of bytes per report.
+        spec: Spec of the protocol, if it is known.
+        source: What the reports answer, if it is known: the fingerprint of a survey, a slash, and the question's id.
+
+    Raises:
+        ReportError: The array is not a table of bytes.
+
     >>> reports = Reports("f" * 64, [[1], [2]])
     >>> len(reports), reports.to_bytes(), reports.to_text()
     (2, b'\\x01\\x02', ['AQ', 'Ag'])
@@ -42,7 +51,6 @@ class Reports:
     array: Bytes
     spec: dict[str, Any] | None = None
     source: str | None = None
-    """What they answer, where that is known: the fingerprint of a survey, a slash, and the question's id."""
 
     def __init__(
         self, fingerprint: str, array: ArrayLike, spec: dict[str, Any] | None = None, source: str | None = None

@@ -39,11 +39,17 @@ from deniable.channels import Channel
 from deniable.channels.geometric_law import decay_ceil
 from deniable.domains import Domain, DomainLike, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, NumberError, ReportError, ShapeError
-from deniable.protocols.base import SUM, WORD_BYTES, Cost, Guarantee, Positions, Protocol
+from deniable.protocols.base import Positions, Protocol
+from deniable.protocols.law import SUM, Guarantee, Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
+from deniable.protocols.structures import Sum
 from deniable.protocols.tally import Counts, Tally
-from deniable.randomness import Bits, Law, source_of
+from deniable.protocols.traits import Traits, not_offered
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
+from deniable.randomness import Bits, IntegerWeights, source_of
 from deniable.results import Estimate, Mean
+from deniable.words import Fact, word
 
 __all__ = ["Collector", "ImpossibleSum", "SecureSum", "TooFewShares", "close_epoch", "joined", "split"]
 
@@ -75,24 +81,36 @@ class TooFewShares(DeniableError, RuntimeError):
 class SecureSum(Protocol):
     """What everybody agrees on: who is asked what, with how much noise.
 
+    Args:
+        domain: The possible answers.
+        epsilon: Epsilon of the sum.
+        people: Number of people who are asked.
+        missing: Maximum number of people who do not answer.
+        collectors: Number of collectors.
+        read: "shares" of the answers, or the "mean" of whole numbers.
+        delta: Up to which probability the epsilon may fail, because the noise is drawn from a table that ends.
+
     >>> asked = SecureSum(["yes", "no"], epsilon=1, people=1000, missing=100)
     >>> round(asked.variance(1000), 2), float(asked.realized_delta) < 1e-12
     (8.71, True)
     """
 
     name: ClassVar[str] = "SecureSum"
-    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain,)
-    advice: ClassVar[str] = "secure aggregation adds up listed answers or whole numbers"
-    local: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(
+        takes=(ListedDomain,),
+        advice="secure aggregation adds up listed answers or whole numbers",
+        reads=READS,
+        local=False,
+        candidates=not_offered,  # a planner does not choose whom to trust
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     domain: ListedDomain
     people: int = 0
     missing: int = 0
     collectors: int = 2
     read: str = SHARES
-    """ "shares" of the answers, or the "mean" of whole numbers."""
     delta: Fraction = Fraction(1, 10**12)
-    """Up to which probability the epsilon may fail, because the noise is drawn from a table that ends."""
 
     if TYPE_CHECKING:
 
@@ -150,7 +168,7 @@ class SecureSum(Protocol):
 
     @property
     def enough(self) -> int:
-        """Below so many people there is no result."""
+        """The fewest people for which there is a result."""
         return self.people - self.missing
 
     @cached_property
@@ -163,7 +181,7 @@ class SecureSum(Protocol):
         return Fraction(1, self.enough)
 
     @cached_property
-    def _table(self) -> tuple[Law, Fraction]:
+    def _table(self) -> tuple[IntegerWeights, Fraction]:
         return noise_table(self.decay, self.shape, self.delta / self._draws)
 
     @property
@@ -172,25 +190,16 @@ class SecureSum(Protocol):
 
     @property
     def realized_delta(self) -> Fraction:
-        """By how much the laws that are drawn may miss epsilon; an upper bound, and at most `delta`."""
+        """Upper bound on the delta of the laws that are drawn; at most `delta`."""
         return self._draws * self._table[1]
 
-    @property
-    def ratio(self) -> Fraction:
-        """Of the sum over as few people as there may be, beyond delta."""
-        return 1 / self.decay**self.sensitivity
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(SUM, self.epsilon, self.delta, "any two answers of one person, given the published sums")
-
     def variance(self, people: int) -> float:
-        """Of the noise in a count, from so many people."""
+        """The variance of the noise of `people` people in a count."""
         a = float(self.decay)
         return people * float(self.shape) * 2 * a / (1 - a) ** 2
 
     def most_noise(self, people: int, cells: int = 1) -> int:
-        """The noise of so many people, added up over so many cells, stays within this in every sum of a tally.
+        """A bound on the noise of `people` people, added up over `cells` cells, in every sum of a tally.
 
         The probability of more in any of the sums is below 2^-60.
 
@@ -227,14 +236,6 @@ class SecureSum(Protocol):
 
     # -- the device --------------------------------------------------------------------------------
 
-    @property
-    def report_bytes(self) -> int:
-        return WORD_BYTES * self.cells
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(WORD_BYTES * self.cells * (1 + self.collectors), self.cells)
-
     def vector(self, position: int) -> NDArray[np.int64]:
         """What is added up, without noise, for the answer at this position."""
         if self.read == MEAN:
@@ -242,12 +243,12 @@ class SecureSum(Protocol):
         held: NDArray[np.int64] = (np.arange(self.cells) == position).astype(np.int64)
         return held
 
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         law, cells = self._table[0], range(self.cells)
         up, down = [bits.draw(law) for _ in cells], [bits.draw(law) for _ in cells]
         return (self.vector(value) + up - down).astype("<i8").tobytes()
 
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes:
         vectors = self.noise_of(len(values) * self.cells, bits).reshape(-1, self.cells)
         if self.read == MEAN:
             vectors[:, 0] += values
@@ -256,7 +257,7 @@ class SecureSum(Protocol):
         return vectors.astype("<i8").view(np.uint8).reshape(len(values), -1)
 
     def noise_of(self, count: int, bits: Bits | None = None) -> NDArray[np.int64]:
-        """What people add to so many cells."""
+        """The noise that people add to `count` cells."""
         source, law = source_of(bits), self._table[0]
         return source.draw(law, count) - source.draw(law, count)
 
@@ -273,35 +274,28 @@ class SecureSum(Protocol):
         secret = (given.astype(np.int64) + self.noise_of(self.cells, source)).astype("<i8").tobytes()
         return [np.frombuffer(part, dtype="<u8") for part in split(secret, self.collectors, source)]
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         return ", ".join(map(str, np.frombuffer(report, dtype="<i8").tolist()))
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        written = (
-            f"Your number is counted from {self.domain.labels[0]} on."
-            if self.read == MEAN
-            else f"Your answer is written as a list of {self.cells:,} numbers: 1 at your answer, and 0 elsewhere."
-        )
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return [
-            written,
-            "A little noise is added to each number. Of one person it is mostly 0; that of at least "
-            f"{self.enough:,} people together hides each of them.",
-            f"What comes out is split into {self.collectors} parts, one for each collector. Each part alone is random "
-            "numbers; only all of them together add up to this:",
+            word("story.sum.number", first=str(self.domain.labels[0]))
+            if self.read == MEAN
+            else word("story.sum.list", n=self.cells),
+            word("story.sum.noise", n=self.enough),
+            word("story.sum.split", n=str(self.collectors)),
         ]
 
     # -- the sums ----------------------------------------------------------------------------------
 
-    @property
-    def tally_size(self) -> int:
-        return self.cells
-
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         words = np.ascontiguousarray(reports).view("<u8").reshape(len(reports), self.cells)
         total: Counts = words.sum(axis=0, dtype=np.uint64).view(np.int64)
         return total
 
-    def _estimate(self, tally: Tally) -> Any:
+    def infer(self, tally: Tally) -> Any:
+        if not tally.n:
+            return self._nothing()
         self.check_sums(tally.n, tally.counts)
         said = (
             f"epsilon {exact.shown(self.epsilon)} and delta {float(self.delta):.1e} about one person, if the "
@@ -320,24 +314,16 @@ class SecureSum(Protocol):
         )
 
     def _nothing(self) -> Any:
-        return super()._nothing() if self.read == MEAN else Estimate.nothing(self.domain.labels, self.name)
+        if self.read == MEAN:
+            low, high = float(self.domain.labels[0]), float(self.domain.labels[-1])  # type: ignore[arg-type]
+            return Mean.nothing((low, high), self.name, self.worth().unit)
+        return Estimate.nothing(self.domain.labels, self.name)
 
-    @property
-    def reads(self) -> str:
-        return self.read
+    def _error(self, n: int, population: bool = True) -> float:
+        drawn = self.worth().scale ** 2 / (4 * n) if population else 0.0
+        return math.sqrt(self.worth(n).noise ** 2 + drawn)
 
-    @property
-    def scale(self) -> float:
-        return float(self.sensitivity) if self.read == MEAN else 1.0
-
-    def noise(self, n: int) -> float:
-        return math.sqrt(self.variance(n)) / n
-
-    def error(self, n: int, population: bool = True) -> float:
-        drawn = self.scale**2 / (4 * n) if population else 0.0
-        return math.sqrt(self.noise(n) ** 2 + drawn)
-
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         positions = self.domain.encode(answers)
         held = np.bincount(positions, people, minlength=self.domain.size).astype(np.float64)
         if self.read == MEAN:
@@ -346,9 +332,9 @@ class SecureSum(Protocol):
         shares: NDArray[np.float64] = held / held.sum()
         return shares
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         n = len(answers) if people is None else int(np.sum(people))
-        return np.full(self.cells, self.noise(n) ** 2)
+        return np.full(self.cells, self.worth(n).noise ** 2)
 
     # -- identity ----------------------------------------------------------------------------------
 
@@ -364,11 +350,6 @@ class SecureSum(Protocol):
         yield cls(["yes", "no"], 1, people=100, missing=10)
         yield cls(Integers(3, 13), "1/2", people=50, read=MEAN)
         yield cls(["a", "b", "c"], 4, people=5, missing=3, collectors=3, delta="1e-6")
-
-    @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        """None: a planner does not choose whom to trust."""
-        yield from ()
 
     def parameters(self) -> dict[str, Any]:
         """`decay` and `weights` follow from the others, so that a browser need not choose them again."""
@@ -390,6 +371,33 @@ class SecureSum(Protocol):
         given = (f"{name}={getattr(self, name)!r}" for name in ("people", "missing", "collectors", "read"))
         return f"SecureSum({self.domain!r}, epsilon={exact.literal(self.epsilon)}, {', '.join(given)})"
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            read=self.read,
+            cost=lambda: Cost(WORD_BYTES * self.cells * (1 + self.collectors), self.cells),
+            scale=lambda: float(self.sensitivity) if self.read == MEAN else 1.0,
+            noise=lambda: math.sqrt(self.variance(n)) / n,
+            error=lambda: self._error(n, population),
+            truth=self._truth,
+            variances=self._figure_variances,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            structure=lambda: Sum(self.people, self.missing, self.collectors),
+            # The ratio of the sum over the fewest people, beyond delta.
+            ratio=lambda: 1 / self.decay**self.sensitivity,
+            guarantee=lambda: Guarantee(
+                SUM, self.epsilon, self.delta, "any two answers of one person, given the published sums"
+            ),
+            width=lambda: WORD_BYTES * self.cells,
+            counters=lambda: self.cells,
+        )
+
 
 _WHOLE = {
     "people": "the number of people",
@@ -400,7 +408,7 @@ _DERIVED = ("decay", "weights")
 
 
 def split(secret: bytes, parts: int, bits: Bits | None = None) -> list[bytes]:
-    """Words of 64 bits as so many shares, which add up to them modulo 2^64; all but all of them together are uniform.
+    """Split words of 64 bits into `parts` shares that add up to them modulo 2^64; fewer than all shares are uniform.
 
     >>> from deniable.randomness import Simulation
     >>> shares = split(bytes([7] + 15 * [0]), 3, Simulation(1))
@@ -422,7 +430,7 @@ def joined(shares: Sequence[bytes]) -> bytes:
     return total.tobytes()
 
 
-def noise_table(decay: Fraction, shape: Fraction, distance: Fraction) -> tuple[Law, Fraction]:
+def noise_table(decay: Fraction, shape: Fraction, distance: Fraction) -> tuple[IntegerWeights, Fraction]:
     """The negative binomial law as integer weights, and an upper bound of their total variation from it.
 
     P(k) is proportional to c_k = a^k shape (shape + 1) ... (shape + k - 1) / k!, a fraction; all c_k together are at
@@ -445,7 +453,7 @@ def noise_table(decay: Fraction, shape: Fraction, distance: Fraction) -> tuple[L
         k += 1
         rest = above * over + (2 * k + 2) * k * gap
         if rest <= most:
-            return Law(weights), Fraction(rest, unit * gap)
+            return IntegerWeights(weights), Fraction(rest, unit * gap)
         if below < 1 or k > MOST_WEIGHTS:
             raise NumberError("delta is too small for the table of this noise: allow more, or fewer cells or people")
         weights.append(below)
@@ -456,7 +464,12 @@ def noise_table(decay: Fraction, shape: Fraction, distance: Fraction) -> tuple[L
 
 @dataclass
 class Collector:
-    """One of the collectors: it keeps shares by id until the epoch closes, and then only their sum."""
+    """One of the collectors: it keeps shares by id until the epoch closes, and then only their sum.
+
+    Args:
+        asked: The protocol.
+        place: Position of the collector, from 0.
+    """
 
     asked: SecureSum
     place: int
@@ -470,7 +483,7 @@ class Collector:
         self._kept.setdefault(id, given.copy())
 
     def ids(self) -> frozenset[str]:
-        """Whose shares it has: what it tells the others when the epoch closes."""
+        """The people whose shares the collector has; it sends this to the others when the epoch closes."""
         return frozenset(self._kept)
 
     def close(self, common: frozenset[str]) -> Words:
@@ -494,7 +507,7 @@ class Collector:
         self._kept.clear()
 
 
-def too_few(asked: SecureSum, complete: int) -> TooFewShares:
+def too_few(asked: SecureSum | Sum, complete: int) -> TooFewShares:
     return TooFewShares(
         f"{complete:,} of {asked.people:,} people are complete, and at most {asked.missing:,} may be missing: the "
         "noise of the others does not suffice, and there is no result"
@@ -502,7 +515,18 @@ def too_few(asked: SecureSum, complete: int) -> TooFewShares:
 
 
 def close_epoch(collectors: Sequence[Collector]) -> Any:
-    """Exchange lists of ids, sum the people whom all collectors know, erase the rest; raises TooFewShares."""
+    """Exchange lists of ids, sum the people whom all collectors know, erase the rest.
+
+    Args:
+        collectors: All collectors of the sum.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        TooFewShares: Too few people are known to all collectors.
+        ShapeError: Some collectors are missing.
+    """
     asked = collectors[0].asked
     if len(collectors) != asked.collectors or {one.place for one in collectors} != set(range(asked.collectors)):
         raise ShapeError(f"all {asked.collectors} collectors have to close an epoch together")

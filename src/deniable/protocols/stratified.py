@@ -2,7 +2,7 @@
 
 Law        the number of the stratum, as it is; then a report of the answer's own protocol, the same in every stratum
 Privacy    that of the answer's protocol, between any two answers in one stratum. The stratum itself is not protected:
-           it is for what the collector knows or may know anyway, and whoever is asked is told so
+           it is for what the collector knows or may know anyway, and respondents can see this
 Error      of a stratum: the protocol's with its people; of all strata together: the protocol's with everybody
 Report     the number of the stratum, ceil(log2(S) / 8) bytes; the report of the answer
 Cost       that of the answer's report; S counters and S tallies
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -31,26 +31,36 @@ from deniable.domains.listed import DomainLike, ListedDomain, as_domain
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, SpecError
 from deniable.labels import text
-from deniable.protocols.base import Cost, Guarantee, Mixture, Protocol, load
-from deniable.protocols.blanket import Blanket
+from deniable.protocols.base import Protocol, load
 from deniable.protocols.groups import Group, Groups
+from deniable.protocols.law import Guarantee, Law, Mixture
+from deniable.protocols.record import remembered
+from deniable.protocols.structures import Choice
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Traits, needs_candidates, not_offered, scaled, waived
+from deniable.protocols.worth import Cost, Worth
 from deniable.randomness import Bits
 from deniable.results.several import ALL, Strata
+from deniable.words import Fact, word
 
 MOST_STRATA = 1024
 """Combinations of the strata; each has a tally."""
 
 ANSWER = "answer"
-"""What the column of the answer is called where nobody says more."""
+"""The default name of the column of the answer."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Stratified(Groups):
     """A question that is counted in each stratum by itself; the stratum is sent in clear.
 
-    `strata` are the public attributes with their values, `protocol` asks for the answer, which is called `answer` in
-    a record.
+    Args:
+        strata: The public attributes with their values.
+        protocol: The protocol of the answer.
+        answer: Name of the answer in a record.
+
+    Raises:
+        SpecError: The strata are not a dictionary, or the answer has the name of a stratum.
 
     >>> from deniable.protocols import GRR
     >>> smoke = Stratified({"country": ["de", "fr"]}, GRR(["yes", "no"], epsilon=1), answer="smoke")
@@ -61,7 +71,12 @@ class Stratified(Groups):
     """
 
     name: ClassVar[str] = "Stratified"
-    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
+    traits: ClassVar[Traits] = Traits(
+        takes=(Records,),
+        candidates=not_offered,  # people say what is public, not the planner
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived=lambda protocol: protocol._waived(),
+    )
 
     domain: Records
 
@@ -79,7 +94,7 @@ class Stratified(Groups):
                 raise SpecError(f"stratum {name!r} needs a list of at least two values that are known beforehand")
         if not protocol.domain.is_column:
             raise DomainError(f"answers that are {protocol.domain} cannot be counted in strata: ask for one part")
-        if isinstance(protocol, Stratified) or protocol.needs_candidates:
+        if isinstance(protocol, Stratified) or needs_candidates(protocol):
             raise SpecError(f"{protocol.name} cannot be counted in strata")
         self._set(Records({**columns, answer: protocol.domain}), protocol)
 
@@ -99,18 +114,6 @@ class Stratified(Groups):
     def inner(self) -> Protocol:
         """What asks for the answer."""
         return self.groups[0].protocol
-
-    @property
-    def clear(self) -> tuple[str, ...]:
-        return self.domain.names[:-1]
-
-    def blankets(self) -> tuple[Blanket, ...]:
-        """Those of the answer's protocol: a report hides among those of its stratum, which is sent in clear."""
-        return self.inner.blankets()
-
-    @property
-    def clear_bytes(self) -> int:
-        return self._head
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
@@ -135,10 +138,6 @@ class Stratified(Groups):
         raise SpecError("strata need a record, whose last column is the answer, and the answer's protocol")
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: Any, n: int | None = None) -> Iterator[Protocol]:
-        yield from ()  # what is public is for people to say, not for the planner
-
-    @classmethod
     def examples(cls) -> Iterator[Protocol]:
         from deniable.domains import Interval
         from deniable.protocols.frequency import GRR
@@ -148,16 +147,11 @@ class Stratified(Groups):
         strata = {"version": Categories(["1", "2"]), "beta": Categories([True, False])}
         yield cls(strata, Window(Interval(0, 1), 1, positions=3, width=2), "load")
 
-    @property
-    def reads(self) -> str:
-        return self.inner.reads
+    def _waived(self) -> Mapping[str, str]:
+        return {**waived(self.inner), "unbiased": "each stratum divides by the number of its own reports"}
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {**self.inner.waived, "unbiased": "each stratum divides by the number of its own reports"}
-
-    def scaled(self, factor: Fraction) -> Stratified:
-        return self.asking(self.inner.scaled(factor))
+    def _scaled(self, factor: Fraction) -> Stratified:
+        return self.asking(scaled(self.inner, factor))
 
     def asking(self, protocol: Protocol) -> Stratified:
         """The same strata, with another protocol for the answer."""
@@ -174,148 +168,139 @@ class Stratified(Groups):
     def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
         return values.columns[-1].take(rows)
 
-    def _choose(self, value: Any, bits: Bits) -> int:
-        return int(np.ravel_multi_index(value[:-1], self._sizes))
+    def _stratum(self, strata: Any) -> int:
+        return int(np.ravel_multi_index(strata, self._sizes))
+
+    def _structure(self) -> Choice:
+        return replace(super()._structure(), clear=len(self._sizes), place=self._stratum, asking=self.asking)
 
     def _choose_many(self, values: RecordColumns, bits: Bits) -> NDArray[Any]:
         return np.asarray(np.ravel_multi_index(values.columns[:-1], self._sizes))
 
-    @property
-    def guarantee(self) -> Guarantee:
+    def _guarantee(self) -> Guarantee:
         """The stratum is not protected."""
         inner = self.inner.guarantee
-        return inner._replace(over=f"{inner.over} with the same {' and '.join(self.clear)}, sent in clear")
+        return inner._replace(over=f"{inner.over} with the same {' and '.join(self.law().clear)}, sent in clear")
 
-    def related(self) -> Iterator[tuple[Mixture, Mixture]]:
+    def _related(self) -> Iterator[tuple[Mixture, Mixture]]:
         """Pairs in the same stratum only."""
-        size = self.inner._input_count()
+        size = self.inner.law().input_count
         for first in range(0, size * len(self.groups), size):
-            for one, other in self.inner.related():
+            for one, other in self.inner.law().related():
                 yield {first + i: w for i, w in one.items()}, {first + i: w for i, w in other.items()}
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         listed = [domain.labels for _, domain in self.domain.columns[:-1] if isinstance(domain, ListedDomain)]
         for places in np.ndindex(*self._sizes):
             names = tuple(labels[place] for labels, place in zip(listed, places, strict=True))
-            for label, encoded in self.inner._inputs():
+            for label, encoded in self.inner.law().inputs():
                 yield (*names, label), (*places, encoded)
 
-    def _input_count(self) -> int:
-        return len(self.groups) * self.inner._input_count()
-
     @cached_property
-    def cost(self) -> Cost:
-        return self.inner.cost._replace(operations=1 + self.inner.cost.operations)
+    def _cost(self) -> Cost:
+        return self.inner.worth().cost._replace(operations=1 + self.inner.worth().cost.operations)
 
-    @property
-    def another(self) -> Fraction | None:
-        return self.inner.another
-
-    @property
-    def attack(self) -> float | None:
-        """Of the answer; the stratum is known."""
-        return self.inner.attack
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        said = [f"Your {name} (“{_named(value.get(name))}”) goes along as it is." for name in self.clear]
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        clear = [word("story.clear", name=name, value=_named(value.get(name))) for name in self.law().clear]
         inner = report[self._head : self._head + self.inner.report_bytes]
-        return [*said, *self.inner._steps(value.get(self.domain.names[-1]), encoded[-1], inner)]
+        return [*clear, *self.inner.story(value.get(self.domain.names[-1]), encoded[-1], inner)]
 
     # -- the read-out ------------------------------------------------------------------------------
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of all people, then those of each stratum; NaN of strata without people."""
         records = self.domain.encode(answers)
         which = self._choose_many(records, None)  # type: ignore[arg-type]
         given = np.asarray(self.domain.split(answers)[self.domain.names[-1]], dtype=object)
         held = np.ones(len(which), dtype=np.int64) if people is None else np.asarray(people)
         own = [np.flatnonzero(which == group) for group in range(len(self.groups))]
-        whole = self.inner.truth(given.tolist(), held)
+        whole = self.inner.worth().truth(given.tolist(), held)
         each = [
-            self.inner.truth(given[rows].tolist(), held[rows]) if held[rows].sum() else np.full_like(whole, np.nan)
-            for rows in own
-        ]
-        return np.concatenate([whole, *each])
-
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        records = self.domain.encode(answers)
-        which = self._choose_many(records, None)  # type: ignore[arg-type]
-        given = np.asarray(self.domain.split(answers)[self.domain.names[-1]], dtype=object)
-        held = np.ones(len(which), dtype=np.int64) if people is None else np.asarray(people)
-        own = [np.flatnonzero(which == group) for group in range(len(self.groups))]
-        whole = self.inner.figure_variances(given.tolist(), held)
-        each = [
-            self.inner.figure_variances(given[rows].tolist(), held[rows])
+            self.inner.worth().truth(given[rows].tolist(), held[rows])
             if held[rows].sum()
             else np.full_like(whole, np.nan)
             for rows in own
         ]
         return np.concatenate([whole, *each])
 
-    @property
-    def figure_scales(self) -> NDArray[np.float64]:
-        return np.tile(self.inner.figure_scales, 1 + len(self.groups))
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        return {ALL: (self.inner, n)} | super().parts(n)
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        records = self.domain.encode(answers)
+        which = self._choose_many(records, None)  # type: ignore[arg-type]
+        given = np.asarray(self.domain.split(answers)[self.domain.names[-1]], dtype=object)
+        held = np.ones(len(which), dtype=np.int64) if people is None else np.asarray(people)
+        own = [np.flatnonzero(which == group) for group in range(len(self.groups))]
+        whole = self.inner.worth().variances(given.tolist(), held)
+        each = [
+            self.inner.worth().variances(given[rows].tolist(), held[rows])
+            if held[rows].sum()
+            else np.full_like(whole, np.nan)
+            for rows in own
+        ]
+        return np.concatenate([whole, *each])
 
     def together(self, tally: Tally) -> Tally:
         """The tally of all strata as one."""
         each = self.tallies(tally)
         return Tally(self.inner.fingerprint, tally.n, np.sum([one.counts for one in each], axis=0))
 
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return {ALL: (self.inner, self.together(tally))} | super().part_tallies(tally)
-
     def estimate(self, tally: Tally) -> Strata:
         """The result of each stratum and of all of them, as parts of one table."""
         found: Strata = super().estimate(tally)
         return found
 
-    def _estimate(self, tally: Tally) -> Strata:
+    def infer(self, tally: Tally) -> Strata:
         strata = {
             name: self.inner.estimate(own) for name, own in zip(self.group_names, self.tallies(tally), strict=True)
         }
         return Strata(strata, tally.n, self.inner.name, overall=self.inner.estimate(self.together(tally)))
 
-    def _nothing(self) -> Strata:
-        return self._estimate(self.empty())
-
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         own: list[float] = []
         for inner in self.tallies(tally):
-            own += self.inner._misfits(inner, worth) if inner.n else []
+            own += self.inner.law().checks(inner, worth) if inner.n else []
         return own
 
-    def noise(self, n: int) -> float:
-        """Of all strata together."""
-        return self.inner.noise(n)
-
-    def error(self, n: int, population: bool = True) -> float:
-        """Of all strata together."""
-        return self.inner.error(n, population)
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return self.inner.visible(n, level, population)
-
-    @property
-    def unit(self) -> str:
-        return self.inner.unit
-
-    @property
-    def scale(self) -> float:
-        return self.inner.scale
-
-    @property
-    def leverage(self) -> float | None:
-        return self.inner.leverage
-
-    @property
-    def poisoning(self) -> float | None:
-        return self.inner.poisoning
-
     def __repr__(self) -> str:
-        return f"Stratified({', '.join(self.clear)}: {len(self.groups)} strata, {self.inner!r})"
+        return f"Stratified({', '.join(self.law().clear)}: {len(self.groups)} strata, {self.inner!r})"
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            read=lambda: self.inner.worth().read,
+            cost=lambda: self._cost,
+            # The guess of the answer; the stratum is known.
+            guess=lambda: self.inner.worth().guess,
+            truth=self._truth,
+            variances=self._figure_variances,
+            scales=lambda: np.tile(self.inner.worth().scales, 1 + len(self.groups)),
+            parts=lambda: {ALL: (self.inner, n), **base.parts},
+            split=lambda tally: {ALL: (self.inner, self.together(tally)), **base.split(tally)},
+            # Noise and error of all strata together.
+            noise=lambda: self.inner.worth(n).noise,
+            error=lambda: self.inner.worth(n, population=population).error,
+            visible=lambda level=0.95: self.inner.worth(n, population=population).visible(level),
+            unit=lambda: self.inner.worth().unit,
+            scale=lambda: self.inner.worth().scale,
+            leverage=lambda: self.inner.worth().leverage,
+            moved=lambda: self.inner.worth().moved,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            clear=lambda: self.domain.names[:-1],
+            # Those of the answer's protocol: a report hides among those of its stratum, which is sent in clear.
+            blankets=lambda: self.inner.law().blankets,
+            clear_bytes=lambda: self._head,
+            guarantee=self._guarantee,
+            related=self._related,
+            inputs=self._inputs,
+            input_count=lambda: len(self.groups) * self.inner.law().input_count,
+            wrong_answer=lambda: self.inner.law().wrong_answer,
+            checks=self._misfits,
+        )
 
 
 def _named(label: Any) -> str:
@@ -348,9 +333,9 @@ def read_strata(strata: Any) -> Mapping[str, Any]:
 
 
 def private_strata(strata: Any) -> dict[str, Any]:
-    """Of the strata of a draft, {name: {"private": [values]}}, those that are private with their values.
+    """The private strata of a draft, {name: {"private": [values]}}, with their values.
 
-    Raises SpecError where some are and others are not.
+    Raises SpecError if some strata are private and others are not.
     """
     given = read_strata(strata)
     found = {

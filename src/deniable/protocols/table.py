@@ -34,16 +34,21 @@ from deniable.channels.laws import Laws, plain_weights, read_laws
 from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, kind_named, percent
-from deniable.protocols.blanket import Blanket, of_laws
+from deniable.protocols.base import Positions, Protocol, first_of, kind_named, percent
+from deniable.protocols.blanket import of_laws
 from deniable.protocols.frequency.histogram import ShareProtocol
+from deniable.protocols.law import Guarantee, Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Traits, not_offered
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results import Estimate, Floats, Weights
 from deniable.results.bounds import Numbers
 from deniable.results.significance import too_few, too_many
 from deniable.specs import keys
+from deniable.words import Fact, word
 
 if TYPE_CHECKING:
     from deniable.channels.hypothesis import Decision
@@ -59,7 +64,6 @@ _UNCLEAR = (
     "the outputs of this table do not tell all answers apart, and the shares are one of several solutions. Design a "
     "table with as many outputs as answers at least"
 )
-_SHOWN = 12
 """Outputs that are named in words."""
 
 _HEX = frozenset("0123456789abcdef")
@@ -70,6 +74,20 @@ _OPTIONAL = frozenset({"certificate", "delta", "laws"})
 class Table(ShareProtocol):
     """A channel, or a design with its channel, as a protocol.
 
+    Args:
+        mechanism: A channel, or a design or certificate that has one.
+        epsilon: Epsilon of a report; that of the design if None, or the smallest that holds with this `delta`, rounded
+            up in the twelfth digit.
+        certificate: Fingerprint of the proof that no private mechanism is better, if there is one.
+        delta: Probability up to which the epsilon holds.
+        laws: The hypotheses to decide between, as {name: law} or a list; those of the design if None.
+        **more: Further arguments of the kind that the mechanism asks for, such as `read` or `domain`.
+
+    Raises:
+        ChannelError: The channel reveals more than epsilon and delta allow.
+        DomainError: A label is not an answer.
+        ShapeError: The laws are about other answers.
+
     >>> from deniable.channels import Channel
     >>> coin = Table(Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["heads", "tails"]), "1.1")
     >>> coin.ratio, coin.report_bytes, coin.outputs
@@ -79,18 +97,21 @@ class Table(ShareProtocol):
     """
 
     name: ClassVar[str] = "Table"
-    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain,)
+    traits: ClassVar[Traits] = Traits(
+        takes=(ListedDomain,),
+        candidates=not_offered,  # people choose a table, not the planner
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived=lambda protocol: protocol._waived(),
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     domain: ListedDomain
     outputs: tuple[Label, ...] = ()
     rows: tuple[tuple[int, ...], ...] = ()
     """Integer weights, one row per answer; every row has the same sum."""
     certificate: str | None = None
-    """The fingerprint of the proof that no private mechanism is better, where there is one."""
     delta: Fraction = Fraction(0)
-    """Up to which probability the epsilon holds."""
     laws: Laws | None = None
-    """The hypotheses between which the reports are to decide, as laws of the answers."""
 
     def __new__(
         cls,
@@ -118,13 +139,6 @@ class Table(ShareProtocol):
         delta: exact.Number = 0,
         laws: Laws | Mapping[Any, Any] | Sequence[Any] | None = None,
     ) -> None:
-        """`mechanism` is a Channel, or a design or certificate that has one.
-
-        Without `epsilon` it is the design's own, or the smallest that holds with this `delta`, rounded up in the
-        twelfth digit. `laws`, as {name: law} or a list, are the hypotheses to decide between; without them they are
-        those of the design. Raises ChannelError where the channel tells more than epsilon and delta allow, DomainError
-        for labels that are no answers, and ShapeError for laws of other answers.
-        """
         channel = mechanism if isinstance(mechanism, Channel) else getattr(mechanism, "channel", None)
         channel = channel if channel is not None else getattr(mechanism, "mechanism", None)
         if not isinstance(channel, Channel):
@@ -217,10 +231,6 @@ class Table(ShareProtocol):
         return cls(proof.mechanism, epsilon, certificate, laws=laws)
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        return iter(())  # a table is somebody's choice, not the planner's
-
-    @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Channel([["3/4", "1/4"], ["1/4", "3/4"]], ["yes", "no"], ["yes", "no"]), "1.1")
         yield cls(Channel([["1/2", "1/3", "1/6"], ["1/6", "1/2", "1/3"]], [1, 2], ["a", "b", "c"]), "1.1")
@@ -229,14 +239,13 @@ class Table(ShareProtocol):
         halves = Channel([["2/3", "1/3"], ["2/3", "1/3"], ["1/3", "2/3"]], ["a", "b", "c"], [0, 1])
         yield cls(halves, 1, laws={"rare": ["1/2", "1/3", "1/6"], "common": ["1/4", "1/4", "1/2"], 3: [0, 0, 1]})
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        reasons = {"tight": "whoever gives the matrix states its epsilon, which may be more than it needs"}
+    def _waived(self) -> Mapping[str, str]:
+        reasons = {"tight": "the author of the matrix states its epsilon, which may be more than it needs"}
         if self._inverse is None:
             reasons["unbiased"] = "different shares give the same outputs: the estimate is one of several"
         return reasons
 
-    def scaled(self, factor: Fraction) -> Table:
+    def _scaled(self, factor: Fraction) -> Table:
         """Every likelihood ratio to the power of the factor, rows normalized again; a delta grows where it must."""
         rows = self.matrix.rows
         centre = rows.mean(axis=0)
@@ -261,12 +270,8 @@ class Table(ShareProtocol):
         """The same law, read for something else; a table of answers is read for their shares alone."""
         raise SpecError(f"this table is read for the shares of its answers, not for {read!r}")
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee("any", self.epsilon, self.delta)
-
     @cached_property
-    def ratio(self) -> Fraction:
+    def _ratio(self) -> Fraction:
         if self.delta:
             return self._ratio_beyond()
         largest = Fraction(1)
@@ -289,65 +294,35 @@ class Table(ShareProtocol):
             )
         return found
 
-    def blankets(self) -> tuple[Blanket, ...]:
-        return () if self.delta else of_laws(self.rows, self.related())
-
-    @property
-    def report_bytes(self) -> int:
-        return width_of(len(self.outputs))
-
-    @property
-    def report_forms(self) -> int:
-        return len(self.outputs)
-
-    @property
-    def tally_size(self) -> int:
-        return len(self.outputs)
-
-    @property
-    def tests(self) -> int:
-        return len(self.rows)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(float(WORD_BYTES), 1)
-
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         return bits.draw(self.matrix._law(value)).to_bytes(self.report_bytes, "little")
 
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes:
         return to_bytes(self.matrix.sample_indices(values, bits), self.report_bytes)
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return from_bytes(reports) < len(self.outputs)
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return np.bincount(from_bytes(reports), minlength=len(self.outputs))
 
-    def _inputs(self) -> Iterator[tuple[Label, int]]:
-        return ((label, place) for place, label in enumerate(self.domain.labels))
-
-    def _input_count(self) -> int:
-        return len(self.rows)
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         row = self.rows[encoded]
-        total, first = sum(row), zip(self.outputs, row[:_SHOWN], strict=False)
-        chances = ", ".join(f"“{_said(label)}” {percent(10**9 * weight // total / 1e9)}" for label, weight in first)
-        more = f" and {len(row) - _SHOWN:,} more" if len(row) > _SHOWN else ""
-        return [
-            f"There are {len(row):,} possible reports. A published table says how likely each is for your answer: "
-            f"{chances}{more}. One is drawn."
-        ]
+        total = sum(row)
+        chances = (
+            word("story.table.output", output=_said(label), chance=percent(10**9 * weight // total / 1e9))
+            for label, weight in zip(self.outputs, row, strict=True)
+        )
+        return [word("story.table", n=len(row), chances=first_of(chances, len(row)))]
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         return text(self.outputs[int.from_bytes(report, "little")])
 
     # -- the read-out ------------------------------------------------------------------------------
 
     @cached_property
     def _inverse(self) -> Floats | None:
-        """A matrix W with C W = 1, outputs x answers; None where there is none."""
+        """A matrix W with C W = 1, outputs x answers; None if it does not exist."""
         rows = self.matrix.rows
         if rows.shape[0] > rows.shape[1] or rank(self.rows) < rows.shape[0]:
             return None
@@ -367,7 +342,9 @@ class Table(ShareProtocol):
         found: Estimate = super().estimate(tally)
         return found
 
-    def _estimate(self, tally: Tally) -> Estimate:
+    def infer(self, tally: Tally) -> Estimate:
+        if not tally.n:
+            return self._nothing()
         labels, n = self.domain.labels, tally.n
         observed = tally.counts.astype(np.float64)
         if self._inverse is None:
@@ -386,14 +363,14 @@ class Table(ShareProtocol):
                 unbounded=_UNCLEAR,
             )
         counts = observed @ self._inverse
-        # Of the contributions, sum of squares less squares of what they estimate; at least what the law adds anyway.
+        # The sum of squares of the contributions, less that of what they estimate; at least what the law always adds.
         noise = np.maximum(observed @ self._inverse**2 - counts, n * self._spread.min(axis=0))
         weights = Weights(self._inverse.min(axis=0), self._inverse.max(axis=0))
         linear = Estimate(labels, n, counts, noise, self.name, law=self._covariance, weights=weights)
         seen = np.broadcast_to(observed, self._inverse.T.shape)
         return replace(linear, bounds=Numbers(self._inverse.T, seen, linear.errors()))
 
-    def noise_covariance(self, shares: Floats) -> Floats | None:
+    def _noise_covariance(self, shares: Floats) -> Floats | None:
         return None if self._inverse is None else self._covariance(shares)
 
     def _covariance(self, shares: Floats) -> Floats:
@@ -408,9 +385,9 @@ class Table(ShareProtocol):
         laws: Laws | Mapping[Any, Any] | Sequence[Any] | None = None,
         level: exact.Number = Fraction(1, 20),
     ) -> Decision:
-        """Which hypothesis the reports favour: of `laws`, or of those that the table was designed for.
+        """Which hypothesis the reports favour: one of `laws`, or of those that the table was designed for.
 
-        Raises MismatchError where there are none.
+        Raises MismatchError if there are no hypotheses.
 
         >>> coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"])
         >>> table = Table(coin, "1.1", laws={"rare": [0.1, 0.9], "common": [0.5, 0.5]})
@@ -425,13 +402,6 @@ class Table(ShareProtocol):
             raise MismatchError("this table has no hypotheses to decide between: decide(tally, laws) takes them")
         return replace(decide(self.matrix, between, tally.counts.tolist(), level), protocol=self.name)
 
-    @property
-    def hypotheses(self) -> tuple[Label, ...]:
-        return () if self.laws is None else self.laws.names
-
-    def verdict(self, tally: Tally, level: exact.Number = Fraction(1, 20)) -> Decision | None:
-        return None if self.laws is None else self.decide(tally, level=level)
-
     @cached_property
     def _spread(self) -> Floats:
         """The variance of one report's contribution to the count of each answer, by the answer given: (given, of)."""
@@ -441,9 +411,9 @@ class Table(ShareProtocol):
         spread: Floats = self.matrix.rows @ inverse**2 - np.eye(len(self.rows))
         return spread
 
-    def figure_variances(self, answers: Any, people: Any = None) -> Floats:
+    def _figure_variances(self, answers: Any, people: Any = None) -> Floats:
         n = len(answers) if people is None else int(np.sum(people))
-        spread: Floats = self.truth(answers, people) @ self._spread / n
+        spread: Floats = self.worth().truth(answers, people) @ self._spread / n
         return spread
 
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
@@ -457,24 +427,11 @@ class Table(ShareProtocol):
             spread = spread + n * f * (1 - f)
         return float(spread) if spread.ndim == 0 else spread
 
-    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
+    def _worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         own = float(np.diag(self._spread).max())
         others = float(self._spread[~np.eye(len(self.rows), dtype=np.bool_)].max())
         drawn = frequency * (1 - frequency) if population else 0.0
         return n * (frequency * own + (1 - frequency) * others + drawn)
-
-    @property
-    def leverage(self) -> float | None:
-        return None if self._inverse is None else float(self._inverse.max())
-
-    @property
-    def poisoning(self) -> float | None:
-        return None if self._inverse is None else float(np.ptp(self._inverse, axis=0).max())
-
-    @property
-    def attack(self) -> float:
-        """Guess the answer under which the output is likeliest."""
-        return float(self.matrix.rows.max(axis=0).sum() / len(self.rows))
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         rows, counts, n = self.matrix.rows, tally.counts * worth, tally.n * worth
@@ -485,6 +442,36 @@ class Table(ShareProtocol):
     def __repr__(self) -> str:
         delta = f", delta={self.delta}" if self.delta else ""
         return f"Table({len(self.rows)} answers to {len(self.outputs)} outputs, epsilon={self.epsilon}{delta})"
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            hypotheses=() if self.laws is None else self.laws.names,
+            decide=lambda tally, level=Fraction(1, 20): None if self.laws is None else self.decide(tally, level=level),
+            tests=lambda: len(self.rows),
+            cost=Cost(float(WORD_BYTES), 1),
+            variances=self._figure_variances,
+            leverage=lambda: None if self._inverse is None else float(self._inverse.max()),
+            moved=lambda: None if self._inverse is None else float(np.ptp(self._inverse, axis=0).max()),
+            # Guess the answer under which the output is likeliest.
+            guess=lambda: float(self.matrix.rows.max(axis=0).sum() / len(self.rows)),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            guarantee=lambda: Guarantee("any", self.epsilon, self.delta),
+            ratio=lambda: self._ratio,
+            blankets=lambda: () if self.delta else of_laws(self.rows, self.law().related()),
+            width=lambda: width_of(len(self.outputs)),
+            forms=lambda: len(self.outputs),
+            counters=lambda: len(self.outputs),
+            inputs=lambda: ((label, place) for place, label in enumerate(self.domain.labels)),
+            input_count=lambda: len(self.rows),
+            checks=self._misfits,
+        )
 
 
 def _domain(labels: Sequence[Label]) -> Domain:
@@ -564,6 +551,6 @@ def _rank_modulo(rows: Sequence[Sequence[int]], prime: int) -> int:
     return rank
 
 
-def _said(label: Label) -> str:
+def _said(label: Label) -> Fact:
     """An output as people read it."""
-    return {True: "yes (true)", False: "no (false)"}[label] if isinstance(label, bool) else text(label)
+    return word("label.true" if label else "label.false") if isinstance(label, bool) else text(label)

@@ -1,14 +1,14 @@
-"""A tally: what is left of any number of reports, one vector of integers that adds up; and studies of its law.
+"""Tallies: the sum of any number of reports, one vector of integers that adds up; and studies of its law.
 
 Tallies of one protocol form a commutative monoid: the tally of all reports is the sum of the tallies of the
 parts, in any order and grouping, to the last bit. Reports need never be kept.
 
-Batches    a `Counter` counts them as if they had come at once. A family whose counters are cheaper to carry on than to
-           finish says so by an adder of its own (`Protocol._adder`)
-Halves     the reports of groups are counted together, without taking them apart: to find the rows of each group costs
-           more than to count them. A report is cut into its lowest bits and what is above them. Of all groups in one
-           table are counted the lower halves, the upper ones and, where a group needs it, lower xor upper. Each
-           protocol makes its counters of these, and says whether any of the reports is none of its own
+Batches    a `Counter` counts them as if they had come at once. A family whose counters are cheaper to finish once than
+           after each batch has an adder of its own (`Kernel.adder`)
+Halves     the reports of several groups are counted together, without separating them: finding the rows of each group
+           costs more than counting them. A report is cut into its lowest bits and the bits above them. One table for
+           all groups counts the lower halves, the upper halves and, if a group needs it, lower xor upper. Each
+           protocol computes its counters from these, and says whether any of the reports is invalid
 Studies    repeat a whole collection many times. Where the joint law of the counters is known, they are drawn from it in
            about as many draws as there are counters, whatever the number of people: binomials and a multinomial for
            GRR, two binomials per counter for unary encodings, splits bit by bit for Hadamard. Every other protocol
@@ -54,6 +54,16 @@ _NOTE = b"deniable.tally"
 class Tally:
     """Sum of reports: the protocol's fingerprint, the number of reports n, and an int64 vector.
 
+    Args:
+        fingerprint: Fingerprint of the protocol.
+        n: Number of reports.
+        counts: The sum, as integers.
+        source: Survey and question that the reports answer, where there is one; tallies of different sources do not
+            add.
+
+    Raises:
+        SpecError: The counts are not a flat vector, or n is negative.
+
     >>> a, b = Tally("f", 2, [1, 1]), Tally("f", 1, [0, 1])
     >>> (a + b).n, (a + b).counts.tolist()
     (3, [1, 2])
@@ -63,7 +73,6 @@ class Tally:
     n: int
     counts: Counts
     source: str | None = None
-    """Survey and question that the reports answer, where there is one; tallies of different sources do not add."""
 
     def __init__(self, fingerprint: str, n: int, counts: ArrayLike, source: str | None = None) -> None:
         vector = np.array(counts, dtype=np.int64)
@@ -189,31 +198,31 @@ class PlainAdder:
         self._total = np.zeros(protocol.tally_size, dtype=np.int64)
 
     def add(self, reports: Bytes) -> None:
-        self._total += self._protocol._count(reports)
+        self._total += self._protocol.count(reports)
 
     def counts(self) -> Counts:
         return self._total.copy()
 
 
 WORTH_A_TABLE = 1 << 12
-"""Reports, from which on the tables of halves are worth their making."""
+"""From this number of reports on, the tables of halves are worth their cost."""
 _ROWS_AT_ONCE = 1 << 16
 _GROUP_BITS = 8
 _MOST_GROUPS, _MOST_HALF = 8, 13
-"""Whose halves are counted by numbers of 16 bits."""
+"""The most groups, and the most bits of a half, that are counted by numbers of 16 bits."""
 
 
 class Halves(NamedTuple):
     """How the reports of one protocol are counted by their halves."""
 
     bits: int
-    """Of the lower half."""
+    """The number of bits of the lower half."""
     read: Callable[[list[Counts]], Counts | None]
-    """How often each lower half came, each upper one and, if it is `mixed`, each lower xor upper one, for every number
-    of so many bits or more: the counters, or None where one of the reports is none."""
+    """The counts of each lower half, each upper half and, if `mixed`, each lower xor upper, for every number of `bits`
+    bits or more -> the counters, or None if one of the reports is invalid."""
     mixed: bool = False
     ones: int | None = None
-    """How many bits of each report are set, where that is known."""
+    """The number of bits that are set in each report, if it is known."""
 
 
 class HalvesCounter:
@@ -232,7 +241,7 @@ class HalvesCounter:
         return cls(known) if len(known) == len(halves) <= _MOST_GROUPS else None
 
     def counts(self, reports: NDArray[np.uint32]) -> list[tuple[int, Counts]] | None:
-        """The number of reports of each group and its counters; None where one of the reports is none."""
+        """The number of reports of each group and its counters; None if one of the reports is invalid."""
         groups = len(self._halves)
         tables: Counts = np.zeros((self._kinds, groups << self._width), dtype=np.int64)
         for start in range(0, reports.size, _ROWS_AT_ONCE):
@@ -289,7 +298,7 @@ class Counter:
 
     def __init__(self, protocol: Protocol, source: str | None = None) -> None:
         self._protocol, self._source = protocol, source
-        self._adder, self._n = protocol._adder(), 0
+        self._adder, self._n = protocol.kernel().adder(), 0
 
     def add(self, reports: Reports | Bytes) -> None:
         """Count a batch, or refuse all of it."""
@@ -348,7 +357,7 @@ def study(protocol: Protocol, values: Any, counts: Any, runs: int, seed: int) ->
         encoded = protocol.domain.encode(values)
         if not len(encoded):
             raise NumberError("a study needs at least one person")
-        truth, n = protocol.truth(values), len(encoded)
+        truth, n = protocol.worth().truth(values), len(encoded)
         blocks = partial(_slices, encoded, _block(protocol))
     else:
         size = protocol.domain.size
@@ -360,9 +369,10 @@ def study(protocol: Protocol, values: Any, counts: Any, runs: int, seed: int) ->
             people = np.zeros(size, dtype=np.int64)
             np.add.at(people, places, weights)
             people = _people(people, size)
-        truth, n = protocol.truth(protocol.domain.labels, people), int(people.sum())
-        tallies = protocol._simulate(people, int(runs), np.random.default_rng(seed))
-        if tallies is not None:
+        truth, n = protocol.worth().truth(protocol.domain.labels, people), int(people.sum())
+        simulate = protocol.kernel().simulate
+        if simulate is not None:
+            tallies = simulate(people, int(runs), np.random.default_rng(seed))
             return Study(protocol, n, truth, tallies, True, "drawn from the law of the tally")
         blocks = partial(_in_order, people, _block(protocol))
     bits = Simulation(seed)
@@ -402,10 +412,10 @@ def _by_reports(protocol: Protocol, blocks: Iterable[Any], bits: Simulation) -> 
     for values in blocks:
         if len(values) == 1:
             one = values[0].item() if isinstance(values, np.ndarray) else values[0]
-            rows = np.frombuffer(protocol._one(one, bits), dtype=np.uint8).reshape(1, -1)
+            rows = np.frombuffer(protocol.draw(one, bits), dtype=np.uint8).reshape(1, -1)
         else:
-            rows = protocol._many(values, bits)
-        total += protocol._count(rows)
+            rows = protocol.draw_many(values, bits)
+        total += protocol.count(rows)
     return total
 
 

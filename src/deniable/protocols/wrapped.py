@@ -1,60 +1,78 @@
-"""Protocols that are made of others: what they keep of the promises of what they wrap.
+"""Protocols that are made of others: how they keep the promises of the protocols that they wrap.
 
-Every member of `Protocol` in `FACTS` has a default that says something about privacy. A wrapper that inherits the
-default must not be made of a protocol that says something else: the promise of the inner protocol would be lost. So a
-wrapper defines such a member itself, from what it wraps, or whatever it wraps is plain in it. `check_wrapped` holds
-every wrapper to that when it is made, and every protocol of a question, whoever wrote it.
+A wrapper maps the records (`law`, `traits`) of the protocol that it wraps. If a field is about privacy and the wrapper
+does not map it, the inner protocol must have the plain value there, or its promise would be lost. `check_wrapped`
+enforces this for every wrapper when it is built, and for every protocol of a question, whatever package it comes from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from fractions import Fraction
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import SpecError
-from deniable.protocols.base import Guarantee, Protocol
-from deniable.protocols.blanket import Blanket
-from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.tally import Adder, Counts, Tally
-from deniable.randomness import Bits
+from deniable.protocols.base import Protocol
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import ANY, Guarantee, Law
+from deniable.protocols.record import KEPT, remembered
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Traits, needs_candidates
 
 FACTS: Mapping[str, str] = {
-    "local": "a report of it keeps no epsilon by itself: only the sums of several collectors do",
-    "fresh": "its reports are drawn from a state that a device keeps over the epochs",
     "guarantee": "its guarantee has a delta, or is not about any two answers",
     "related": "its guarantee is not about any two answers",
     "distance": "its guarantee grows with the distance of two answers",
-    "whole_ratio": "its guarantee is about all reports of a device together",
-    "stream_laws": "its guarantee is about streams of answers",
-    "reports_each": "a device sends several reports of it",
-    "spent": "several reports of it cost something else than the sum of their epsilons",
-    "lifetime": "the reports of several epochs cost something else than the sum of their epsilons",
-    "state_forms": "a device keeps something else than its report",
-    "kept_noise": "a device keeps something else than its report",
-    "linking": "a device keeps something else than its report",
+    "kept": "a device keeps something from which it draws its reports, or sends several that are promised together",
     "clear": "a part of its answers is sent in clear",
     "clear_bytes": "a part of its answers is sent in clear",
-    "is_tied": "its reports have public coins that are checked",
-    "tied": "its reports have public coins that are checked",
+    "public": "its reports have public coins that are checked",
     "plausible": "some of its valid reports are not counted",
-    "needs_candidates": "its estimates need a list of what to look for",
 }
-"""Members of `Protocol` with a default that says something about privacy, and what another value means.
+"""Fields of `Law` with a default that says something about privacy, and what another value means."""
 
-A member that is not here is required of every kind (`ratio`), says less than it could by default (`attack`,
-`likeliest`, `another`), follows from others, or is about the reading.
-"""
+OTHERS: tuple[str, ...] = (
+    *("ratio", "width", "counters"),  # every kind gives them
+    *("forms", "inputs", "input_count", "sent", "blankets", "checks", "likeliest", "wrong_answer", "any_reports"),
+    *("one_part", "several_parts", "broken", "structure", "support"),
+)
+"""The other fields: required of every kind, or with a default that says less than is true, or about the reading."""
+
+if missing := set(Law.defaults) ^ {*FACTS, *OTHERS}:
+    raise TypeError(f"say in FACTS or OTHERS what wrappers do with {', '.join(sorted(missing))}")
+
+TRAITS: Mapping[str, tuple[Callable[[Protocol], bool], str]] = {
+    "local": (
+        lambda inner: inner.traits.local,
+        "a report of it keeps no epsilon by itself: only the sums of several collectors do",
+    ),
+    "fresh": (
+        lambda inner: inner.traits.fresh,
+        "its reports are drawn from a state that a device keeps over the epochs",
+    ),
+    "answers": (
+        lambda inner: not needs_candidates(inner),
+        "its estimates need a list of what to look for",
+    ),
+}
+"""The same for `Traits`: whether an inner protocol has the plain value."""
+
+OTHER_TRAITS: tuple[str, ...] = (
+    *("takes", "advice", "reads", "serves", "slow", "candidates", "at_epsilon", "waived", "says"),
+)
+"""The other traits: each kind has its own, whatever it is made of."""
+
+if missing := set(Traits.defaults) ^ {*TRAITS, *OTHER_TRAITS}:
+    raise TypeError(f"say in TRAITS or OTHER_TRAITS what wrappers do with {', '.join(sorted(missing))}")
 
 
 def wrapped(protocol: Protocol) -> Iterator[Protocol]:
-    """The protocols that one is made of, each once; not those that they are made of."""
+    """The direct parts of a protocol, each once; not the parts of its parts."""
     seen = {id(protocol)}
-    waiting: list[Any] = list(vars(protocol).values())
+    waiting: list[Any] = [value for name, value in vars(protocol).items() if not name.startswith(KEPT)]
     while waiting:
         one = waiting.pop()
         if isinstance(one, tuple | list):
@@ -68,100 +86,68 @@ def wrapped(protocol: Protocol) -> Iterator[Protocol]:
 
 def check_wrapped(protocol: Protocol) -> None:
     """Raise SpecError if a protocol is made of others and would lose what one of them says about its privacy."""
-    kept = _special(type(protocol))
     for inner in wrapped(protocol):
         check_wrapped(inner)
-        for fact in FACTS:
-            if fact not in kept and not _is_plain(inner, fact):
-                raise SpecError(f"{protocol.name} cannot be made of {inner.name}: {FACTS[fact]}")
-
-
-@cache
-def _special(kind: type[Protocol]) -> frozenset[str]:
-    """The facts that a kind does not leave to `Protocol`."""
-    return frozenset(fact for fact in FACTS if getattr(kind, fact) is not getattr(Protocol, fact))
+        for fact, (plain, reason) in TRAITS.items():
+            if fact not in protocol.traits.changed and not plain(inner):
+                raise SpecError(f"{protocol.name} cannot be made of {inner.name}: {reason}")
+        for fact, reason in FACTS.items():
+            if fact not in protocol.law().changed and not _is_plain(inner, fact):
+                raise SpecError(f"{protocol.name} cannot be made of {inner.name}: {reason}")
 
 
 def _is_plain(protocol: Protocol, fact: str) -> bool:
-    """Whether a protocol says by this member what `Protocol` says by default."""
-    if fact not in _special(type(protocol)) and fact not in vars(protocol):
+    """Whether a field of the law of a protocol is what it is by default."""
+    law = protocol.law()
+    if fact not in law.changed:
         return True
-    default = getattr(Protocol, fact)
-    if callable(default):
-        return False
-    usual = default.__get__(protocol) if isinstance(default, property) else default
-    return bool(getattr(protocol, fact) == usual)
+    if fact == "guarantee":
+        return law.guarantee == Guarantee(ANY, protocol.epsilon)
+    return bool(getattr(law, fact) == Law.defaults[fact])
 
 
 class Through(Protocol):
     """Transforms the answer, then reports it with an inner protocol, `law`.
 
-    A family writes `_one` and `_many`, which hand to the law's, and the read-out.
+    A family writes `draw` and `draw_many`, which hand to the law's, and the read-out.
     """
 
-    law: Protocol
+    inner: Protocol
     """The protocol that reports; a kind says which it takes."""
 
     def _take(self, law: Protocol) -> None:
         """Keep the law; raises SpecError for one whose promises this kind would not keep."""
-        object.__setattr__(self, "law", law)
+        object.__setattr__(self, "inner", law)
         check_wrapped(self)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.law.guarantee
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return self.inner.valid(reports)
 
-    @property
-    def ratio(self) -> Fraction:
-        return self.law.ratio
+    def count(self, reports: Bytes) -> Counts:
+        return self.inner.count(reports)
 
-    def blankets(self) -> tuple[Blanket, ...]:
-        return self.law.blankets()
-
-    @property
-    def report_bytes(self) -> int:
-        return self.law.report_bytes
-
-    @property
-    def report_forms(self) -> int:
-        return self.law.report_forms
-
-    @property
-    def tally_size(self) -> int:
-        return self.law.tally_size
-
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
-        return self.law._valid(reports)
-
-    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
-        return self.law.plausible(self._rows(reports))
-
-    @property
-    def is_tied(self) -> bool:
-        return self.law.is_tied
-
-    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        return self.law.tied(reports, publics)
-
-    def _count(self, reports: Bytes) -> Counts:
-        return self.law._count(reports)
-
-    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
-        return self.law.pieces(self._rows(reports))
-
-    def _adder(self) -> Adder:
-        return self.law._adder()
-
-    def any_reports(self, count: int, bits: Bits) -> Bytes:
-        return self.law.any_reports(count, bits)
-
-    @property
-    def likeliest(self) -> float | None:
-        return self.law.likeliest
+    @remembered
+    def kernel(self) -> Kernel:
+        inner = self.inner.kernel()
+        return super().kernel().but(adder=inner.adder, pieces=inner.pieces)
 
     def _of_law(self, tally: Tally) -> Tally:
         """The same counters as a tally of the law."""
-        return Tally(self.law.fingerprint, tally.n, tally.counts)
+        return Tally(self.inner.fingerprint, tally.n, tally.counts)
 
-    def _misfits(self, tally: Tally, worth: float) -> list[float]:
-        return self.law._misfits(self._of_law(tally), worth)
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            guarantee=lambda: self.inner.guarantee,
+            ratio=lambda: self.inner.ratio,
+            blankets=lambda: self.inner.law().blankets,
+            width=lambda: self.inner.report_bytes,
+            forms=lambda: self.inner.law().forms,
+            counters=lambda: self.inner.tally_size,
+            plausible=lambda reports: self.inner.law().plausible(self._rows(reports)),
+            public=self.inner.law().public,
+            any_reports=lambda count, bits: self.inner.law().any_reports(count, bits),
+            likeliest=lambda: self.inner.law().likeliest,
+            checks=lambda tally, worth: self.inner.law().checks(self._of_law(tally), worth),
+        )

@@ -1,12 +1,12 @@
 """Sources of random bits, with exact samplers on top.
 
-`Secure` for anything that leaves a device, `Simulation(seed)` for studies that must repeat,
+`Secure` for anything that leaves a device, `Simulation(seed)` for reproducible studies,
 `Exhaustive` for tests: it runs the real code once along every branch, with exact weights.
 """
 
 from __future__ import annotations
 
-from deniable.randomness.kernels import KnownBoundaries, Law
+from deniable.randomness.kernels import IntegerWeights, KnownBoundaries
 from deniable.randomness.secure import SYSTEM, Counting, Secure, Simulation, source_of
 from deniable.randomness.source import Bits, Enumeration, Exhaustive, Tied, exhaust, floyd, listed_bits, written_number
 
@@ -16,8 +16,8 @@ __all__ = [
     "Counting",
     "Enumeration",
     "Exhaustive",
+    "IntegerWeights",
     "KnownBoundaries",
-    "Law",
     "Secure",
     "Simulation",
     "Tied",

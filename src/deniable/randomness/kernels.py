@@ -16,7 +16,7 @@ Packed     16 random bits index a table of the outcomes of 8 lanes; outcome o ow
 
 Rows       the same for the outcomes of one of several laws of integer weights: some bits index the table of its row
 
-Work goes in blocks that stay in the cache. All laws are checked in integers by the tests.
+Work is done in blocks that stay in the cache. The tests check all laws in integers.
 
 Exact draws of Bernoulli(e^-x) and of the discrete Laplace law, from uniform integers alone.
 
@@ -50,10 +50,16 @@ if TYPE_CHECKING:
 # -- laws given by integers ---------------------------------------------------------------------------
 
 
-class Law:
+class IntegerWeights:
     """Integer weights of the outcomes 0 .. m - 1.
 
-    >>> law = Law([3, 0, 1])
+    Args:
+        weights: Non-negative integers, not all zero.
+
+    Raises:
+        ProbabilityError: A weight is negative, or all are zero.
+
+    >>> law = IntegerWeights([3, 0, 1])
     >>> law.total, len(law)
     (4, 3)
     """
@@ -80,7 +86,7 @@ class Law:
         return len(self.weights)
 
     def choose(self, word: int, more: Callable[[], int]) -> int:
-        """The outcome for a number that starts with `word`; `more` gives further words on a tie."""
+        """The outcome for a number that starts with `word`; `more` gives further words to break a tie."""
         outcome = bisect_right(self._words, word)
         if outcome and self._words[outcome - 1] == word and self._unsettled[outcome - 1]:
             return self._settle(word, more)
@@ -109,10 +115,15 @@ class Law:
             scale <<= WORD_BITS
 
 
-class KnownBoundaries(Law):
-    """A law whose boundaries are known by their first words; its weights are built only when a tie needs them.
+class KnownBoundaries(IntegerWeights):
+    """A law whose boundaries are known by their first words; its weights are built only to break a tie.
 
-    `words` holds floor(2^64 C_j / D) for j = 1 .. m - 1, `unsettled` whether something was cut off.
+    `words` holds floor(2^64 C_j / D) for j = 1 .. m - 1, `unsettled` whether the floor cut something off.
+
+    Args:
+        words: First 64 bits of each boundary.
+        unsettled: Whether a boundary has further bits.
+        make: Returns the integer weights.
     """
 
     __slots__ = ("_flags", "_make", "_whole")
@@ -123,11 +134,11 @@ class KnownBoundaries(Law):
         self._thresholds = words
         self._flags = unsettled
         self._make = make
-        self._whole: Law | None = None
+        self._whole: IntegerWeights | None = None
 
-    def _exact(self) -> Law:
+    def _exact(self) -> IntegerWeights:
         if self._whole is None:
-            self._whole = Law(self._make())
+            self._whole = IntegerWeights(self._make())
         return self._whole
 
     @property
@@ -156,7 +167,7 @@ _REST_BITS = 48
 _REST = 1 << _REST_BITS
 _SLOTS = 1 << 16
 
-# Up to here a 16-bit word is rejected in at most one case of 16.
+# Up to here a 16-bit word is rejected with probability at most 1/16.
 _SHORT = 1 << 12
 _MIDDLE = 1 << 28
 
@@ -183,9 +194,9 @@ def _bernoulli_block(bits: Bits, threshold: int, words: NDArray[Any], out: NDArr
 
 
 def coins_above(bits: Bits, words: NDArray[Any], used: int, threshold: int) -> NDArray[np.bool_]:
-    """Bernoulli(threshold / 2^64), decided on what is above the lowest `used` bits of random words.
+    """Bernoulli(threshold / 2^64), decided on the bits of random words above the lowest `used`.
 
-    Where these bits tie, further ones are drawn.
+    If these bits tie, further ones are drawn.
     """
     if threshold == WORD:
         return np.ones(words.size, dtype=np.bool_)
@@ -201,7 +212,7 @@ def coins_above(bits: Bits, words: NDArray[Any], used: int, threshold: int) -> N
 
 
 def rare(flags: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Where flags are set, if hardly any is: eight are looked at together."""
+    """The positions of set flags, fast if very few are set: eight are checked together."""
     eights = flags.size // 8
     some = np.flatnonzero(flags[: 8 * eights].view(np.uint64))
     places = np.concatenate([(8 * some[:, None] + np.arange(8)).reshape(-1), np.arange(8 * eights, flags.size)])
@@ -242,9 +253,9 @@ def _lemire(bits: Bits, below: int, size: int) -> NDArray[Any]:
 
 
 def integers_below(bits: Bits, limits: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Uniform below limits of at most 2^16 that differ from one to the next, as in `_lemire`."""
+    """Uniform below limits of at most 2^16, one limit per draw, as in `_lemire`."""
     product = bits.uniform(limits.size, np.uint16) * limits
-    again = rare(product.astype(np.uint16) < limits)  # perhaps: the remainder says whether
+    again = rare(product.astype(np.uint16) < limits)  # candidates only: the remainder decides
     while again.size:
         again = again[product[again].astype(np.uint16) < _SLOTS % limits[again]]
         if again.size:
@@ -279,7 +290,7 @@ def keep_or_uniform(bits: Bits, values: NDArray[Any], keep: int, below: int) -> 
         part, source = out[start : start + BLOCK], flat[start : start + BLOCK]
         _bernoulli_block(bits, keep, words[: part.size], kept[: part.size])
         part[:] = _lemire(bits, below, part.size)
-        # A branch-free choice: half the time of np.where, and its time does not depend on the answers.
+        # A branch-free choice: twice as fast as np.where, and its time does not depend on the answers.
         source = source ^ part
         source *= kept[: part.size]
         part ^= source
@@ -288,7 +299,7 @@ def keep_or_uniform(bits: Bits, values: NDArray[Any], keep: int, below: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class RowTables:
-    """Outcomes of several laws: 2^`bits` slots per row; where they hold `escape`, it is drawn from the residual law.
+    """Outcomes of several laws: 2^`bits` slots per row; a slot with `escape` means a draw from the residual law.
 
     Outcome o of weight w owns q = floor(2^bits w / total) slots of its row, and the remainder is its weight in the
     residual law: q / 2^bits + escapes / 2^bits x remainder / sum of remainders = w / total.
@@ -297,10 +308,10 @@ class RowTables:
     bits: int
     slots: NDArray[Any]
     escape: int
-    residuals: tuple[Law | None, ...]
+    residuals: tuple[IntegerWeights | None, ...]
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """Outcomes of the law of the only row."""
+        """Outcomes of the law in the only row."""
         found = np.take(self.slots, bits.uniform(size, np.uint16) >> np.uint16(16 - self.bits), mode="clip")
         escaped = rare(found == self.escape)
         if escaped.size and self.residuals[0] is not None:
@@ -330,7 +341,7 @@ _MOST_SLOTS, _MOST_WEIGHTS = 1 << 21, 1 << 14
 
 
 def row_tables(rows: Sequence[Sequence[int]]) -> RowTables | None:
-    """Tables of laws that are given by integer weights with one sum; None where they would be large."""
+    """Tables of laws given by integer weights with equal sums; None if they would be large."""
     total, escape = sum(map(int, rows[0])), len(rows[0])
     bits = min(16, escape.bit_length() + 7)
     if len(rows) << bits > _MOST_SLOTS or len(rows) * escape > _MOST_WEIGHTS or escape >= _SLOTS:
@@ -341,17 +352,17 @@ def row_tables(rows: Sequence[Sequence[int]]) -> RowTables | None:
         shares = [divmod(int(weight) << bits, total) for weight in row]
         filled = np.repeat(np.arange(escape), [count for count, _ in shares])
         own[: filled.size] = filled
-        residuals.append(Law([rest for _, rest in shares]) if filled.size < own.size else None)
+        residuals.append(IntegerWeights([rest for _, rest in shares]) if filled.size < own.size else None)
     return RowTables(bits, slots.reshape(-1), escape, tuple(residuals))
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTable:
-    """Outcomes of eight lanes: 65,536 slots, of which those from `escapes` on mean "draw from `residual`"."""
+    """Outcomes of eight lanes: 65,536 slots; slots from `escapes` on mean "draw from `residual`"."""
 
     slots: NDArray[np.uint8]
     escapes: int
-    residual: Law | None
+    residual: IntegerWeights | None
 
 
 @lru_cache(maxsize=32)
@@ -363,7 +374,7 @@ def lane_table(threshold: int) -> LaneTable:
     slots = np.zeros(_SLOTS, dtype=np.uint8)
     filled = np.repeat(np.arange(256, dtype=np.uint8), [count for count, _ in shares])
     slots[: filled.size] = filled
-    residual = Law([rest for _, rest in shares]) if filled.size < _SLOTS else None
+    residual = IntegerWeights([rest for _, rest in shares]) if filled.size < _SLOTS else None
     return LaneTable(slots, filled.size, residual)
 
 
@@ -382,7 +393,7 @@ def packed(bits: Bits, threshold: int, lanes: int, size: int) -> NDArray[np.uint
         if table.residual is not None:
             escapes.append(start + np.flatnonzero(index >= np.uint16(table.escapes)))
     if table.residual is not None and escapes:
-        # All at once: a draw costs more in calls than in random numbers.
+        # All at once: the calls of a draw cost more than its random numbers.
         escaped = np.concatenate(escapes)
         flat[escaped] = bits.draw(table.residual, escaped.size)
     if lanes % 8:
@@ -475,7 +486,7 @@ def discrete_laplace_array(bits: Bits, scale: Fraction, size: int) -> NDArray[np
 
 
 def _rounds(bits: Bits, size: int) -> NDArray[np.int64]:
-    """How often Bernoulli(e^-1) comes true before it fails."""
+    """Number of successes of Bernoulli(e^-1) before the first failure."""
     rounds = np.zeros(size, dtype=np.int64)
     active = np.arange(size)
     while active.size:

@@ -2,14 +2,14 @@
 
 Keys       32 bytes from the OS; a new one after every MiB of output
 Threads    each thread has its own key and reserve, so nothing is shared and nothing locks
-Re-entry   a draw that interrupts another one of its thread (in a signal handler or a finalizer) takes its bytes from
-           the OS; a draw that ends in an exception (Ctrl-C) gives up its key
+Re-entry   a draw that interrupts another draw of its thread (in a signal handler or a finalizer) takes its bytes from
+           the OS; a draw that ends in an exception (Ctrl-C) discards its key
 Fork       a child process draws new keys before its first byte, and repeats a draw that the fork interrupted
 Memory     bytes are overwritten in the reserve when handed out (Python may still hold copies elsewhere)
 Cipher     `cryptography`'s ChaCha20 (RFC 8439) encrypts zeros, so its output is the keystream; it is written straight
            into the caller's memory
 
-Bits for studies that must repeat; never for a device, because anyone who knows the seed knows every bit.
+Reproducible bits for studies; never for a device, because anyone who knows the seed knows every bit.
 
 Stream     ChaCha20 keyed by SHA-256("deniable-simulation-v1" + the seed in decimal), from its first byte on
 """
@@ -64,10 +64,10 @@ class Keystream:
 
 
 class Buffer:
-    """A small reserve in front of a keystream, so that one word does not cost a call to the cipher.
+    """A small reserve in front of a keystream, so that one word does not need a call to the cipher.
 
-    Bytes come out in stream order, whatever sizes are asked for. What was handed out is overwritten. The position moves
-    on before the bytes are read: an exception in between (Ctrl-C) loses bytes and never gives them twice. Two draws
+    Bytes come out in stream order, for requests of any sizes. Used bytes are overwritten. The position advances
+    before the bytes are read: an exception in between (Ctrl-C) loses bytes and never returns them twice. Two draws
     must not run at once: the owner ensures that one ends before the next begins.
     """
 
@@ -121,16 +121,16 @@ class Buffer:
         return first, second
 
     def lanes(self, digits: Sequence[int], count: int) -> int:
-        """So many bits, lane i is bit i, each set with the probability of these binary digits.
+        """`count` bits, lane i is bit i, each set with the probability given by these binary digits.
 
         Blocks of 64 lanes, one word per digit until every lane of the block is decided: a lane is decided at the first
-        digit that differs from its bit, and set if that digit is 1. More words than that takes are taken at once, and
-        those that were not used are given back in the end: an exception in between loses them.
+        digit that differs from its bit, and set if that digit is 1. The words are fetched in advance, more than needed,
+        and the unused ones are given back at the end: an exception in between loses them.
         """
         masks = [_ALL_ONES] * (count // 64)
         if count % 64:
             masks.append((1 << count % 64) - 1)
-        most = 9 * len(masks) if len(masks) > 1 else 64  # hardly ever too few
+        most = 9 * len(masks) if len(masks) > 1 else 64  # almost always enough
         if most > _MOST_WORDS:
             return self._in_halves(digits, count)
         start = self._at
@@ -167,7 +167,7 @@ class Buffer:
         return self.lanes(digits, half) | self.lanes(digits, count - half) << half
 
     def _shift(self) -> int:
-        """Move what is left of the reserve to its front and fill the rest: it begins at 0 then."""
+        """Move the rest of the reserve to its front and fill up behind it: the reserve then begins at 0."""
         rest = bytes(self._view[self._at :])
         self._at = self.SIZE
         self._view[: len(rest)] = rest
@@ -210,7 +210,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Stream:
-    """One thread's keystream, which changes its key as it goes."""
+    """One thread's keystream, with regular changes of key."""
 
     __slots__ = ("_left", "_stream", "buffer", "busy", "forks")
 
@@ -246,21 +246,21 @@ class Secure(Bits):
         self._local = threading.local()
 
     def _claim(self) -> _Stream | None:
-        """This thread's stream, marked as busy; None while another draw of this thread is under way."""
+        """This thread's stream, marked as busy; None while another draw of this thread is running."""
         try:
             stream: _Stream | None = self._local.stream
         except AttributeError:  # the first draw of a thread
             stream = None
         if stream is None or stream.forks != _forks:
             stream = self._local.stream = _Stream()
-        # An interruption between the question and the mark draws to its end before this goes on.
+        # An interruption between the check and the mark finishes its draw before this code continues.
         if stream.busy:
             return None
         stream.busy = True
         return stream
 
     def _release(self, stream: _Stream) -> bool:
-        """The draw is over; False if the process was forked meanwhile, and the other one has the same bytes."""
+        """End the draw; False if the process was forked meanwhile, because the other process has the same bytes."""
         stream.busy = False
         return stream.forks == _forks
 
@@ -303,7 +303,7 @@ class Secure(Bits):
         return value if self._release(stream) else self.word()
 
     def pair(self) -> tuple[int, int]:
-        # What most single reports draw, so `_claim`, the reserve and `_release` are written out here.
+        # Most single reports use this draw, so `_claim`, the reserve and `_release` are inlined here.
         try:
             stream = self._local.stream
             if stream.forks != _forks or stream.busy:
@@ -341,11 +341,21 @@ class Secure(Bits):
 
 
 SYSTEM = Secure()
-"""The source that is used where none is named. It holds no seed and cannot be set."""
+"""The default source. It has no seed and cannot be replaced."""
 
 
 def source_of(bits: Bits | None) -> Bits:
-    """The given source, or SYSTEM; a bare number is refused, because a seed must be given as `Simulation(seed)`."""
+    """The given source, or SYSTEM; a bare number is refused, because a seed must be given as `Simulation(seed)`.
+
+    Args:
+        bits: A source, or None.
+
+    Returns:
+        The source; SYSTEM if None.
+
+    Raises:
+        NumberError: It is not a source.
+    """
     if bits is None:
         return SYSTEM
     if not isinstance(bits, Bits):
@@ -354,11 +364,17 @@ def source_of(bits: Bits | None) -> Bits:
     return bits
 
 
-# -- bits for studies that must repeat ----------------------------------------------------------------
+# -- reproducible bits for studies --------------------------------------------------------------------
 
 
 class Simulation(Bits):
     """Reproducible bits for simulation and tests.
+
+    Args:
+        seed: Any integer; equal seeds give equal bits.
+
+    Raises:
+        NumberError: The seed is not an integer.
 
     >>> Simulation(7).words(3).tolist() == Simulation(7).words(3).tolist()
     True
@@ -418,7 +434,7 @@ class Simulation(Bits):
                 self._busy = False
 
     def __reduce__(self) -> tuple[type[Simulation], tuple[int]]:
-        # A copy starts over: the seed is all that a simulation is.
+        # A copy starts over: the seed is the whole state.
         return (Simulation, (self.seed,))
 
     def __repr__(self) -> str:
@@ -426,7 +442,11 @@ class Simulation(Bits):
 
 
 class Counting(Simulation):
-    """Bits that count how many of them are taken, for cost tables."""
+    """Bits that count how many are used, for cost tables.
+
+    Args:
+        seed: Seed of the bits.
+    """
 
     __slots__ = ("bytes_taken",)
 
@@ -450,7 +470,7 @@ class Counting(Simulation):
 
 
 def _interrupted() -> NumberError:
-    # Other threads wait for the lock; the same thread gets past it only when it interrupts its own draw.
+    # Other threads wait for the lock; the same thread passes it only when it interrupts its own draw.
     return NumberError(
         "a signal handler or finalizer draws from the simulation whose draw it interrupts: "
         "give it a simulation of its own, or the study does not repeat"

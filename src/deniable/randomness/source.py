@@ -1,4 +1,4 @@
-"""The interface of a source of random bits, with the draws that it offers; and the source that takes every branch.
+"""The interface of a source of random bits, its draws, and the source that explores every branch.
 
 A *single* draw consumes bytes in this order, which clients in other languages follow:
 
@@ -14,15 +14,15 @@ subset(S, k)      k of the m bits that are set in S, by Floyd's algorithm: for j
                   t = integers(j + 1); bit number t of them joins, lowest first, or number j if t is there already
 
 kept_and_drawn    the same as a truth value and a number, for one value
-integer_list      integers(m), so many times
+integer_list      integers(m), `count` times
 flipped           a row of bits xor packed(Q, d)
 
-An array is drawn in whatever order is fastest; its law is the same.
+An array is drawn in the fastest order; its law is the same.
 
 Proofs run the real code once along every branch, with exact weights (`exhaust`). A sampler asks for one of several
-outcomes. `Exhaustive` gives it each of them in turn and remembers the probability; the probabilities of equal results
+outcomes. `Exhaustive` returns each of them in turn and records the probability; the probabilities of equal results
 are added as fractions. Code that may loop without end (rejection) is followed until a branch weighs less than
-`smallest`; what was not followed is reported.
+`smallest`; the mass of the other branches is reported.
 """
 
 from __future__ import annotations
@@ -40,20 +40,29 @@ from numpy.typing import NDArray
 from deniable.errors import NumberError
 from deniable.exact import WORD, WORD_BITS, Dyadic
 from deniable.randomness import kernels
-from deniable.randomness.kernels import Law
+from deniable.randomness.kernels import IntegerWeights
 
 _FEW_BITS = 64
 
 
 @lru_cache(maxsize=64)
 def digits_of(threshold: int) -> tuple[int, ...]:
-    """The binary digits of threshold / 2^64 from the top, up to the last 1: no later digit lets a lane be true."""
+    """The binary digits of threshold / 2^64 from the top, up to the last 1: no later digit can make a lane true."""
     digits = f"{threshold:064b}".rstrip("0")
     return tuple(map(int, digits))
 
 
 def floyd(integers: Callable[[int], int], size: int, count: int) -> list[int]:
-    """`count` different numbers below `size`, uniformly; one draw below some number each."""
+    """`count` different numbers below `size`, uniformly; one bounded draw for each.
+
+    Args:
+        integers: Draws a uniform number below its argument.
+        size: The numbers are below this.
+        count: How many are drawn.
+
+    Returns:
+        The numbers, in the order of the draws.
+    """
     chosen: dict[int, None] = {}
     for last in range(size - count, size):
         drawn = integers(last + 1)
@@ -62,7 +71,7 @@ def floyd(integers: Callable[[int], int], size: int, count: int) -> list[int]:
 
 
 def set_bits(number: int) -> list[int]:
-    """The places of the bits that are set, ascending."""
+    """The positions of the set bits, ascending."""
     if number.bit_count() > _FEW_BITS:
         held = np.frombuffer(number.to_bytes(-(-number.bit_length() // 8), "little"), dtype=np.uint8)
         return np.flatnonzero(np.unpackbits(held, bitorder="little")).tolist()
@@ -75,9 +84,9 @@ def set_bits(number: int) -> list[int]:
 
 
 def with_ranks(number: int, ranks: Sequence[int]) -> int:
-    """The bits that are set in a number of which the ranks are given: 0 for the lowest."""
+    """The set bits of a number with the given ranks (0 is the lowest), as a number."""
     width = number.bit_length()
-    if width - number.bit_count() <= _FEW_BITS:  # few are not set: skip them
+    if width - number.bit_count() <= _FEW_BITS:  # few bits are zero: skip them
         gaps, found = set_bits(number ^ (1 << width) - 1), 0
         for place in ranks:
             for gap in gaps:
@@ -89,15 +98,30 @@ def with_ranks(number: int, ranks: Sequence[int]) -> int:
 
 
 def listed_bits(number: int, width: int) -> bytes:
-    """The places of the bits that are set, ascending, each in so many bytes."""
-    if not isinstance(number, int):  # a symbol that stands for one
+    """The positions of the set bits, ascending, each in `width` bytes.
+
+    Args:
+        number: A number whose set bits are listed.
+        width: Bytes per position.
+
+    Returns:
+        The positions, little-endian.
+    """
+    if not isinstance(number, int):  # a symbol in place of a number
         sent: bytes = number.listed(width)
         return sent
     return b"".join(place.to_bytes(width, "little") for place in set_bits(number))
 
 
 def written_number(row: bytes) -> int:
-    """The number that little-endian bytes write: `int.from_bytes`, for symbols as well."""
+    """The number in little-endian bytes: `int.from_bytes`, for symbols as well.
+
+    Args:
+        row: The bytes.
+
+    Returns:
+        The number.
+    """
     if isinstance(row, bytes):
         return int.from_bytes(row, "little")
     number: int = row.number()
@@ -111,7 +135,7 @@ class Bits(ABC):
 
     @property
     def public(self) -> int | None:
-        """A public number from which public coins follow that are drawn otherwise, a hash function say: see `Tied`."""
+        """A public number that determines public coins, such as a hash function, instead of a draw: see `Tied`."""
         return None
 
     @abstractmethod
@@ -169,7 +193,7 @@ class Bits(ABC):
                 return value % below
 
     def integer_list(self, below: int, count: int) -> list[int]:
-        """`integers(below)` so many times, one after the other."""
+        """`integers(below)`, `count` times in sequence."""
         if below & (below - 1) or not 1 < below <= WORD:
             return [self.integers(below) for _ in range(count)]
         mask = below - 1
@@ -180,7 +204,7 @@ class Bits(ABC):
         return [*found, self.word() & mask] if count % 2 else found
 
     def packed(self, probability: Dyadic, lanes: int, size: int | None = None) -> NDArray[np.uint8]:
-        """Independent bits, each set with the given probability, packed eight to a byte (padding is zero).
+        """Independent bits, each set with the given probability, packed eight per byte (padding is zero).
 
         Shape (bytes,) for one report, (size, bytes) for many.
         """
@@ -190,7 +214,7 @@ class Bits(ABC):
         return kernels.packed(self, probability.numerator, lanes, size)
 
     def lanes(self, probability: Dyadic, count: int) -> int:
-        """`packed` for one report, as a whole number: lane i is bit i."""
+        """`packed` for one report, as an integer: lane i is bit i."""
         threshold, drawn = probability.numerator, 0
         if threshold == WORD:
             return (1 << count) - 1
@@ -209,7 +233,7 @@ class Bits(ABC):
         return drawn
 
     def flipped(self, row: bytes, probability: Dyadic, lanes: int) -> bytes:
-        """A row of bits, of which the first `lanes` are flipped with the given probability each: xor with `lanes`."""
+        """A row of bits whose first `lanes` bits are each flipped with the given probability: xor with `lanes`."""
         return (int.from_bytes(row, "little") ^ self.lanes(probability, lanes)).to_bytes(len(row), "little")
 
     def kept_and_drawn(self, keep: Dyadic, below: int) -> tuple[bool, int]:
@@ -217,17 +241,17 @@ class Bits(ABC):
         if below == 1:
             return self.bernoulli(keep), 0
         first, second = self.pair()
-        if second >= WORD - below:  # hardly ever: it may have to be drawn again
+        if second >= WORD - below:  # very rare: it may have to be drawn again
             limit = WORD - WORD % below
             while second >= limit:
                 second = self.word()
         return first < keep.numerator, second % below
 
     @overload
-    def draw(self, law: Law) -> int: ...
+    def draw(self, law: IntegerWeights) -> int: ...
     @overload
-    def draw(self, law: Law, size: int) -> NDArray[np.int64]: ...
-    def draw(self, law: Law, size: int | None = None) -> int | NDArray[np.int64]:
+    def draw(self, law: IntegerWeights, size: int) -> NDArray[np.int64]: ...
+    def draw(self, law: IntegerWeights, size: int | None = None) -> int | NDArray[np.int64]:
         """An outcome of a law of integer weights."""
         if size is None:
             return law.choose(self.word(), self.word)
@@ -241,7 +265,7 @@ class Bits(ABC):
         return kernels.keep_or_uniform(self, values, keep.numerator, below)
 
     def subset(self, among: int, count: int) -> int:
-        """So many of the bits that are set in a number, each choice equally likely."""
+        """A subset of `count` of the bits set in a number, all subsets equally likely."""
         return with_ranks(among, floyd(self.integers, among.bit_count(), count))
 
     @overload
@@ -268,7 +292,12 @@ class Bits(ABC):
 
 
 class Tied(Bits):
-    """The bits of another source, for a report whose public coins follow from a public number."""
+    """The bits of another source, for a report whose public coins are derived from a public number.
+
+    Args:
+        bits: The other source.
+        public: The public number.
+    """
 
     __slots__ = ("_bits", "_public")
 
@@ -285,7 +314,7 @@ class Tied(Bits):
     def take(self, count: int) -> bytes:
         return self._bits.take(count)
 
-    # A source may draw in ways of its own, as the one that takes every branch does.
+    # A source may have its own way to draw, like the one that explores every branch.
     def bernoulli(self, *given: Any) -> Any:
         return self._bits.bernoulli(*given)
 
@@ -305,12 +334,18 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Impossible(Exception):
-    """The branch has become lighter than the smallest weight that is followed."""
+    """The branch weighs less than the smallest weight that is followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """The exact law of a function's result, and the mass of the branches that were not followed."""
+    """The exact law of a function's result, and the mass of the branches that were not followed.
+
+    Args:
+        law: Exact probability of each result.
+        missing: Probability of the branches that were not followed.
+        runs: Number of branches that were followed.
+    """
 
     law: dict[Any, Fraction]
     missing: Fraction
@@ -321,7 +356,12 @@ _MOST_OUTCOMES = 1 << 20
 
 
 class Exhaustive(Bits):
-    """One branch of the exploration; made by `exhaust`, handed to the code under test."""
+    """One branch of the exploration; created by `exhaust` and passed to the code under test.
+
+    Args:
+        path: (outcome, number of outcomes) of each choice; extended during the run.
+        smallest: Branches less likely than this are not followed.
+    """
 
     __slots__ = ("_depth", "_path", "_smallest", "down", "up")
 
@@ -329,14 +369,14 @@ class Exhaustive(Bits):
         self._path = path  # (outcome taken, number of outcomes) at each choice
         self._smallest = smallest
         self._depth = 0
-        self.up, self.down = 1, 1  # the weight, not reduced: many runs are added up
+        self.up, self.down = 1, 1  # the weight, not reduced: many runs are summed
 
     @property
     def weight(self) -> Fraction:
         return Fraction(self.up, self.down)
 
     def _turn(self, options: int) -> int:
-        """The outcome that this run is to explore; the first one where the path is new."""
+        """The outcome that this run explores; the first one where the path is new."""
         if self._depth == len(self._path):
             self._path.append((0, options))
         outcome, known = self._path[self._depth]
@@ -348,12 +388,12 @@ class Exhaustive(Bits):
     def _weigh(self, share: int, total: int) -> None:
         self.up *= share
         self.down *= total
-        # Impossible outcomes are never followed, whatever the smallest weight.
+        # Impossible outcomes are never followed, whatever `smallest` is.
         if not share or (self._smallest and self.weight <= self._smallest):
             raise Impossible
 
     def _branch(self, weights: Sequence[int], total: int) -> int:
-        """One of some outcomes with these parts of a total."""
+        """One of several outcomes, weighted by these parts of a total."""
         outcome = self._turn(len(weights))
         self._weigh(weights[outcome], total)
         return outcome
@@ -403,7 +443,7 @@ class Exhaustive(Bits):
         packed = np.packbits(np.array(rows, dtype=np.bool_).reshape(len(rows), lanes), axis=1, bitorder="little")
         return packed[0] if size is None else packed
 
-    def draw(self, law: Law, size: int | None = None) -> Any:
+    def draw(self, law: IntegerWeights, size: int | None = None) -> Any:
         if size is None:
             return self._branch(law.weights, law.total)
         return np.array([self._branch(law.weights, law.total) for _ in range(size)], dtype=np.int64)
@@ -417,10 +457,21 @@ class Exhaustive(Bits):
 def exhaust(function: Callable[[Bits], T], smallest: Fraction = Fraction(0), most_runs: int = 1_000_000) -> Enumeration:
     """The exact law of `function(bits)`.
 
+    Args:
+        function: Called with a source of bits, once per branch.
+        smallest: Branches less likely than this are not followed.
+        most_runs: Maximum number of branches.
+
+    Returns:
+        The exact law, and the probability that is missing.
+
+    Raises:
+        NumberError: There are too many branches, or the function uses other randomness.
+
     >>> exhaust(lambda bits: bits.integers(2) + bits.integers(2)).law
     {0: Fraction(1, 4), 1: Fraction(1, 2), 2: Fraction(1, 4)}
     """
-    sums: dict[T, dict[int, int]] = {}  # for each result the numerators of each denominator
+    sums: dict[T, dict[int, int]] = {}  # for each result, the sum of numerators per denominator
     missing = Fraction(0)
     path: list[tuple[int, int]] = []
     for run in range(1, most_runs + 1):
@@ -444,5 +495,5 @@ def exhaust(function: Callable[[Bits], T], smallest: Fraction = Fraction(0), mos
 
 
 def total_weight(parts: dict[int, int]) -> Fraction:
-    """The sum of fractions of which the numerators of each denominator are known."""
+    """The sum of fractions, given the sum of numerators for each denominator."""
     return sum((Fraction(up, down) for down, up in parts.items()), Fraction(0))

@@ -1,19 +1,20 @@
-"""Bits for proofs about large reports: the real code runs on draws that stay symbols as long as nobody looks at them.
+"""Bits for proofs about large reports: the real code runs on draws that stay symbolic until their value is needed.
 
-`Exhaustive` runs the code once for each outcome of each draw, which a report of a thousand bits does not allow. Here a
-draw is a symbol. What only moves, adds or writes it keeps it whole; what looks at it (a condition, an index, a product)
-decides it, and the code is run along every outcome of that decision, with exact weights. So each run ends with a
-report whose bits are independent coins, sums of coins or numbers of a range, and the structure of a report is found
-by running the code: nobody states it.
+`Exhaustive` runs the code once for each outcome of each draw, which is impossible for a report of a thousand bits. Here
+a draw is a symbol. Code that only moves, adds or writes the symbol keeps it; code that needs its value (a condition,
+an index, a product) decides it, and the code is run along every outcome of that decision, with exact weights. So each
+run ends with a report whose bits are independent coins, sums of coins or numbers in a range. The structure of a report
+is found by running the code: nobody states it.
 
-Coins      a bit is a sum modulo 2 of coins, kept as a whole number: bit 0 is the constant, bit k + 1 is coin k
+Coins      a bit is a sum modulo 2 of coins, stored as an integer: bit 0 is the constant, bit k + 1 is coin k
 Decisions  a sum with a fair coin in it is fair; once it is decided, that coin is replaced by the sum of the others
 Ranges     a comparison with a number decides the comparison only, and leaves a smaller range
-Subsets    some of the bits of a number, so many of them, stay together: what is written of them is a `Choice`
-Unknown    an answer that is a set can be unknown as well, but for its size: code that looks at it is given up
-Hidden     the number of an answer can be hidden: code may set or turn the bit of that place among lanes that are all
-           alike, or take the parity of what it has in common with a row of fair coins; other code is given up
-Fallback   whatever a symbol cannot do decides it, so that every result is exact; with too many runs `follow` gives up
+Subsets    a random subset of given size of the bits of a number stays together; in the report it is a `Choice`
+Unknown    an answer that is a set can be unknown except for its size: code that reads its members is given up
+Hidden     the number of an answer can be hidden: code may set or flip the bit at that position among identically
+           distributed lanes, or take the parity of its overlap with a row of fair coins; other code is given up
+Fallback   every operation that a symbol does not support decides it, so that every result is exact; with too many
+           runs `follow` gives up
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ _BITS = [tuple(byte >> place & 1 for place in range(8)) for byte in range(256)]
 
 
 class TooManyRuns(NumberError):
-    """The code looks at too many of its draws, or does with them what symbols cannot do."""
+    """The code depends on the values of too many draws, or uses them in ways that symbols do not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A whole number in the bytes of a report, little-endian: each of low .. high - 1 is equally likely."""
+    """An integer in the bytes of a report, little-endian: each of low .. high - 1 is equally likely."""
 
     byte: int
     width: int
@@ -49,37 +50,37 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A subset in the bytes of a report: so many members of each of some disjoint sets, each choice equally likely."""
+    """A subset in the bytes of a report: a fixed number of members from each of several disjoint sets, uniformly."""
 
     byte: int
     width: int
     listed: int
-    """Bytes of each position of a list; 0 for a bitmap."""
+    """Bytes per position in a list; 0 for a bitmap."""
     members: int
-    """Those that are known."""
+    """The known members."""
     blocks: tuple[tuple[Any, int], ...]
-    """Sets as numbers with a bit per member, or `Unknown`; and how many of them are members."""
+    """Sets as integers with a bit per member, or `Unknown`; each with its number of chosen members."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One way through the code: how likely it is, and the report that it sends."""
+    """One path through the code: its probability, and the report that it sends."""
 
     weight: Fraction
     forms: tuple[int, ...]
     """A sum of coins for each bit of the report; 0 and 1 are constants. Bits of a span are 0 here."""
     spans: tuple[Span, ...]
     coins: tuple[Fraction, ...]
-    """How likely each coin is to be 1."""
+    """The probability that each coin is 1."""
     choices: tuple[Choice, ...] = ()
     """Subsets; their bits are 0 in `forms`."""
     hidden: tuple[str, tuple[tuple[int, ...], ...]] | None = None
-    """Where a hidden number was used: bits of the report that are "rows" that met it, or "lanes" of which one is its.
+    """Where a hidden number was used: bits of the report that are "rows" combined with it, or "lanes" that hold it.
 
-    With another number the report is the same but for a change of basis of the rows, or lanes that change places."""
+    For another number the report is the same up to a change of basis of the rows, or a permutation of the lanes."""
 
     def chance(self, form: int) -> Fraction:
-        """How likely a sum of coins is to be 1."""
+        """The probability that a sum of coins is 1."""
         first = next(_coins(form))
         if form & ~1 == 1 << first + 1:
             return 1 - self.coins[first] if form & 1 else self.coins[first]
@@ -99,7 +100,7 @@ def _coins(form: int) -> Iterator[int]:
 
 
 class _Symbol:
-    """What stands for a whole number that is not known yet; every operation without a rule of its own decides it."""
+    """A symbol for an integer that is not known yet; every operation without its own rule decides it."""
 
     __slots__ = ()
 
@@ -151,7 +152,7 @@ for _name in ("real", "imag", "numerator", "denominator"):
 
 
 class _Word(_Symbol):
-    """A whole number of which each bit is a sum of coins, the lowest first."""
+    """An integer whose bits are sums of coins, the lowest first."""
 
     __slots__ = ("forms", "source")
     __hash__ = _Symbol.__hash__
@@ -163,7 +164,7 @@ class _Word(_Symbol):
         return sum(self.source.decide(form) << place for place, form in enumerate(self.forms))
 
     def _made(self, forms: list[int]) -> Any:
-        """The number of these bits, as a plain one where all are known."""
+        """The number with these bits, as a plain integer if all are known."""
         if self.source._known:
             forms = [self.source.reduced(form) for form in forms]
         if all(form < 2 for form in forms):
@@ -248,7 +249,7 @@ def _either(a: int, b: int) -> int | None:
 
 
 class _Count(_Symbol):
-    """How many bits of a word are set; its parity is a sum of coins."""
+    """The number of set bits of a word; its parity is a sum of coins."""
 
     __slots__ = ("word",)
     __hash__ = _Symbol.__hash__
@@ -274,7 +275,7 @@ class _Count(_Symbol):
 
 
 class _Range:
-    """One draw of a whole number: what is known of it by now."""
+    """One draw of an integer: what is known about it so far."""
 
     __slots__ = ("high", "low", "parts", "size", "source", "word")
 
@@ -285,11 +286,11 @@ class _Range:
 
     @property
     def whole_bits(self) -> bool:
-        """Whether it is as good as a row of fair coins."""
+        """Whether it is equivalent to a row of fair coins."""
         return self.parts is None and self.high - self.low == self.size and self.size & (self.size - 1) == 0
 
     def divided(self, by: int) -> tuple[_Range, _Range] | None:
-        """Quotient and remainder as draws of their own, where they are independent and nothing is known of it yet."""
+        """Quotient and remainder as separate draws, if they are independent and nothing is known about the draw yet."""
         if self.parts is None:
             known = self.word is not None or self.high - self.low < self.size
             if known or not 1 < by < self.size or self.size % by:
@@ -314,7 +315,7 @@ class _Range:
 
 
 class _Number(_Symbol):
-    """A draw of a whole number, with something known added."""
+    """A draw of an integer plus a known constant."""
 
     __slots__ = ("drawn", "offset")
     __hash__ = _Symbol.__hash__
@@ -326,7 +327,7 @@ class _Number(_Symbol):
         return self.drawn.value() + self.offset
 
     def word(self) -> Any:
-        """The same as bits, where its bits are fair coins; else the number itself."""
+        """The same as bits, if its bits are fair coins; else the number itself."""
         whole = self.offset == 0 and (self.drawn.word is not None or self.drawn.whole_bits)
         return self.drawn.as_word() if whole else int(self)
 
@@ -388,7 +389,7 @@ _Number.bit_count = _as_bits("bit_count")  # type: ignore[attr-defined]
 
 
 class Unknown(_Symbol):
-    """A number of which so many bits are set; which ones is not known, and may not matter to the code."""
+    """A number with a known count of set bits; which bits are set is unknown, and may not matter to the code."""
 
     __slots__ = ("count", "inside", "universe")
     __hash__ = _Symbol.__hash__
@@ -410,12 +411,12 @@ class Unknown(_Symbol):
     __rxor__ = __xor__
 
     def among(self, own: int) -> int:
-        """The same number, once it is known which bits are the answer's own."""
+        """The same number, once the answer's own bits are known."""
         return own if self.inside else (1 << self.universe) - 1 ^ own
 
 
 class Sealed(_Symbol):
-    """An answer that nobody may look at, not even at what kind of object it is."""
+    """An answer that must not be inspected, not even for its type."""
 
     __slots__ = ()
     __hash__ = _Symbol.__hash__
@@ -424,7 +425,7 @@ class Sealed(_Symbol):
         raise TooManyRuns("the code looks at an answer that was to be hidden")
 
     @property
-    def __class__(self) -> Any:  # what `isinstance` asks for
+    def __class__(self) -> Any:  # used by `isinstance`
         raise TooManyRuns("the code asks what kind of answer it has")
 
     @__class__.setter
@@ -433,7 +434,7 @@ class Sealed(_Symbol):
 
 
 class Hidden(Sealed):
-    """One of the numbers below `below`; `value` stands for all of them, if the code does to it what is allowed here."""
+    """One of the numbers below `below`; `value` represents all of them, if the code uses allowed operations only."""
 
     __slots__ = ("below", "value")
     __hash__ = _Symbol.__hash__
@@ -446,7 +447,7 @@ class Hidden(Sealed):
 
 
 class _Mark:
-    """The number with one bit, at a hidden place; or all its other bits."""
+    """The number with one set bit at a hidden position; or its complement."""
 
     __slots__ = ("below", "bit", "one")
 
@@ -458,7 +459,7 @@ class _Mark:
 
 
 class _Lanes(_Symbol):
-    """Coins that are all alike, of which hidden places are set: nothing else may be done to them but to send them."""
+    """Identically distributed coins with hidden positions set: the only allowed operation is to send them."""
 
     __slots__ = ("forms", "source")
     __hash__ = _Symbol.__hash__
@@ -507,7 +508,7 @@ class _Lanes(_Symbol):
 
 
 class _Common(_Symbol):
-    """What a word has in common with a hidden number; only the parity of how many bits that are may be asked for."""
+    """The overlap of a word with a hidden number; only the parity of its number of bits may be used."""
 
     __slots__ = ("number", "word")
     __hash__ = _Symbol.__hash__
@@ -543,7 +544,7 @@ class _Parity(_Symbol):
 
 
 class _Block:
-    """One draw of a subset: None as long as nobody has looked at it."""
+    """One draw of a subset: None until its value is needed."""
 
     __slots__ = ("among", "count", "found", "source")
 
@@ -557,7 +558,7 @@ class _Block:
         return self.found
 
     def meets(self, other: _Block) -> bool:
-        """Whether they may have something in common."""
+        """Whether the two may overlap."""
         a, b = self.among, other.among
         if isinstance(a, Unknown) and isinstance(b, Unknown):
             return a.inside == b.inside
@@ -565,7 +566,7 @@ class _Block:
 
 
 class _Chosen(_Symbol):
-    """A number whose set bits are subsets of disjoint blocks, and others that are known."""
+    """A number whose set bits are subsets of disjoint blocks, plus known bits."""
 
     __slots__ = ("blocks", "known")
     __hash__ = _Symbol.__hash__
@@ -597,7 +598,7 @@ class _Chosen(_Symbol):
         return _Sent(self.blocks[0].source, [(self, 0, place, length) for place in range(length)])
 
     def listed(self, width: int) -> Any:
-        """The places of the set bits, ascending, each in so many bytes."""
+        """The positions of the set bits, ascending, each in `width` bytes."""
         length = width * (self.known.bit_count() + sum(block.count for block in self.blocks))
         return _Sent(self.blocks[0].source, [(self, width, place, length) for place in range(length)])
 
@@ -607,7 +608,7 @@ class _Chosen(_Symbol):
 
 
 class _Sent:
-    """Bytes of which some are not known: each is a number, eight sums of coins, or a place in a range's bytes."""
+    """Bytes, some of them unknown: each is a number, eight sums of coins, or a position in a range's bytes."""
 
     __slots__ = ("rows", "source")
 
@@ -624,7 +625,7 @@ class _Sent:
         return _Sent(self.source, _rows(other) + self.rows)
 
     def number(self) -> Any:
-        """The number that is written here, little-endian: a draw that is here as a whole stays one."""
+        """The number in these bytes, little-endian; a draw that is here as a whole stays a draw."""
         first = self.rows[0] if self.rows else 0
         if isinstance(first, tuple) and isinstance(first[0], _Range) and first[3] == len(self.rows):
             drawn, offset = first[:2]
@@ -674,20 +675,20 @@ def _rows(sent: Any) -> list[Any]:
 
 
 class Symbolic(Exhaustive):
-    """One run of the code; made by `follow`, handed to the code under test."""
+    """One run of the code; created by `follow` and passed to the code under test."""
 
     __slots__ = ("_known", "coins", "lanes_used", "parities", "places_used")
 
     def __init__(self, path: list[tuple[int, int]]) -> None:
         super().__init__(path, Fraction(0))
         self.coins: list[Fraction] = []
-        self._known: dict[int, int] = {}  # what a coin was found to be: a sum of others
-        self.lanes_used: list[tuple[int, ...]] = []  # rows of coins in which a hidden place was set
+        self._known: dict[int, int] = {}  # the known value of a coin: a sum of other coins
+        self.lanes_used: list[tuple[int, ...]] = []  # rows of coins in which a hidden position was set
         self.places_used = 0
         self.parities: dict[int, tuple[tuple[int, ...], int]] = {}  # coins that stand for parities: row, hidden number
 
     def parity(self, forms: list[int], number: Hidden) -> int:
-        """A coin that stands for the parity of what a row of coins has in common with a hidden number."""
+        """A coin for the parity of the overlap of a row of coins with a hidden number."""
         if number.below > 1 << len(forms):
             raise TooManyRuns("a hidden number is longer than the row")
         (form,) = self._row(HALF, 1)
@@ -695,7 +696,7 @@ class Symbolic(Exhaustive):
         return form
 
     def reduced(self, form: int) -> int:
-        """A sum without the coins of which more is known."""
+        """A sum with known coins replaced by their values."""
         if form < 2 or not self._known:
             return form
         for coin, known in self._known.items():
@@ -744,7 +745,7 @@ class Symbolic(Exhaustive):
         return word._made(word.forms)
 
     def _row(self, chance: Fraction, count: int) -> list[int]:
-        """So many new coins."""
+        """`count` new coins."""
         if chance in (0, 1):
             return [int(chance)] * count
         first = len(self.coins) + 1
@@ -771,7 +772,7 @@ class Symbolic(Exhaustive):
         return _Word(self, [a ^ b for a, b in zip(forms, noise, strict=True)]).to_bytes(len(row), "little")
 
     def settle(self, sent: Any) -> tuple[tuple[int, ...], tuple[Span, ...], tuple[Choice, ...]]:
-        """The bits, spans and subsets of a report; what two parts of it share in another way is decided first."""
+        """The bits, spans and subsets of a report; other dependencies between two parts are decided first."""
         if type(sent) is bytes:
             return tuple(bit for byte in sent for bit in _BITS[byte]), (), ()
         rows = _rows(sent)
@@ -817,15 +818,15 @@ class Symbolic(Exhaustive):
                     if byte == 0:
                         spans.append(Span(place, width, offset + drawn.low, offset + drawn.high))
         self._part(forms)
-        # A range that was looked at meanwhile is narrower than when its bytes were written, which is what counts.
+        # A range that was narrowed after its bytes were written counts with its narrower limits.
         return tuple(self.reduced(form) for form in forms), tuple(spans), tuple(choices)
 
     def uncover(self, forms: tuple[int, ...]) -> tuple[tuple[int, ...], Any]:
-        """The report for the value that a hidden number has here, and where it was used, as `Run.hidden` says.
+        """The report for the current value of a hidden number, and where the number was used, as in `Run.hidden`.
 
-        Rows: each coin of them is in the report once, by itself, and else in parities only. Lanes: their coins are in
-        the report once, in their order, each with coins of its own that are alike for all lanes; and no coin of a place
-        that was set is elsewhere.
+        Rows: each of their coins is in the report once, by itself, and otherwise only in parities. Lanes: their coins
+        are in the report once, in order, each with coins of its own that are distributed alike for all lanes; and no
+        coin of a position that was set is elsewhere.
         """
         if not self.parities and not self.lanes_used:
             return forms, None
@@ -870,12 +871,12 @@ class Symbolic(Exhaustive):
         return sent
 
     def kind_of(self, form: int) -> tuple[Any, ...]:
-        """A constant and how likely coins are."""
+        """The constant of a sum and the probabilities of its coins."""
         return form & 1, *sorted(self.coins[coin] for coin in _coins(form))
 
     @staticmethod
     def _decide_split(rows: list[Any]) -> None:
-        """Decide subsets of which a part is missing in the report, or that occur twice in it."""
+        """Decide subsets that are only partly in the report, or that occur twice in it."""
         places: dict[int, list[int]] = {}
         for place, row in enumerate(rows):
             if isinstance(row, tuple) and isinstance(row[0], _Chosen):
@@ -896,7 +897,7 @@ class Symbolic(Exhaustive):
                         block.value()
 
     def _part(self, forms: list[int]) -> None:
-        """Decide every coin that is not fair and that two bits share."""
+        """Decide every unfair coin that two bits share."""
         while True:
             seen = shared = 0
             for form in forms:
@@ -910,7 +911,7 @@ class Symbolic(Exhaustive):
 
 
 def follow(function: Callable[[Any], Any], most_runs: int = 1 << 16) -> list[Run]:
-    """Every way through `function(bits)`, which returns bytes; raises `TooManyRuns`.
+    """Every path through `function(bits)`, which returns bytes; raises `TooManyRuns`.
 
     >>> runs = follow(lambda bits: (bits.lanes(Dyadic(1 << 62), 100) | 1).to_bytes(13, "little"))
     >>> len(runs), runs[0].forms[0], float(runs[0].chance(runs[0].forms[1]))

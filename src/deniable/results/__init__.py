@@ -1,27 +1,16 @@
-"""What an estimate can be: shares of answers, a mean, a distribution, ... all of them one table with the same forms."""
+"""Results: shares of answers, a mean, a distribution, ... all of them one table with the same output forms."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from deniable._extras import late
-from deniable.results.base import (
-    NOTHING,
-    RESPONDENTS,
-    ROWS_SHOWN,
-    TOO_FEW,
-    Difference,
-    Floats,
-    Result,
-    Rows,
-    Weights,
-    finite,
-    number,
-    quantile,
-)
+from deniable.results.base import NOTHING, TOO_FEW, Difference, Result, Weights, quantile
+from deniable.results.rows import RESPONDENTS, ROWS_SHOWN, Drawing, Floats, Rows, View, finite, number
 
 if TYPE_CHECKING:
     from deniable.results.distribution import Distribution, Figure
+    from deniable.results.document import Document, Section
     from deniable.results.joint import Crosstab, Joint
     from deniable.results.mean import Mean
     from deniable.results.regression import Regression
@@ -38,6 +27,8 @@ __all__ = [
     "Crosstab",
     "Difference",
     "Distribution",
+    "Document",
+    "Drawing",
     "Estimate",
     "Figure",
     "Fit",
@@ -51,6 +42,7 @@ __all__ = [
     "Regression",
     "Result",
     "Rows",
+    "Section",
     "Series",
     "Several",
     "SignificanceTest",
@@ -58,6 +50,7 @@ __all__ = [
     "Support",
     "TogetherShares",
     "TopShares",
+    "View",
     "Weights",
     "Winner",
     "combine",
@@ -68,11 +61,12 @@ __all__ = [
     "quantile",
 ]
 
-# Loaded when first used: who counts shares does not wait for tables of many columns.
+# Loaded on first use: counting shares does not load the code for tables of many columns.
 __getattr__ = late(
     __name__,
     {
         "distribution": ("Distribution", "Figure"),
+        "document": ("Document", "Section"),
         "joint": ("Crosstab", "Joint"),
         "mean": ("Mean",),
         "regression": ("Regression",),

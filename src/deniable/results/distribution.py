@@ -1,14 +1,16 @@
 """The distribution of a number: quantiles, mean, histogram and cumulative shares, all with intervals.
 
-Values     from the fitted distribution over the positions (`method` says which fit ran); mean and variance from
+Values     from the fitted distribution over the positions (`method` names the fit); mean and variance from
            unbiased figures
-Intervals  hold whatever the distribution is: they come from unbiased figures and not from the fit. The share of the
+Intervals  hold for any distribution: they come from unbiased figures and not from the fit. The share of the
            numbers up to x is at least the mean of a ramp that ends at x, and at most that of one that begins there. A
-           wide ramp has little noise, a narrow one little play: the width with the shortest expected interval at the
-           fitted distribution is used, for each end by itself. Quantiles are where the cumulative shares' intervals
+           wide ramp has little noise, a narrow one little slack: the width with the shortest expected interval at the
+           fitted distribution is used, for each end separately. Quantiles are where the cumulative shares' intervals
            cross; the shares of bins lie between two trapezoids
-Rare       beside z standard errors an interval reaches z^2 / 6 of the most that one report can do (Bernstein)
-Bins       as many as an even share of can be told from none with n people, whatever they answered; `binned` gives
+Rare       in addition to z standard errors an interval reaches z^2 / 6 of the largest effect of one report (Bernstein)
+Smooth     `assuming("smooth")` has shorter intervals of quantiles, ranges and bins, which hold for smooth
+           distributions only and are marked wherever they appear: `smooth.py`
+Bins       as many as allow an even share to be distinguished from zero with n people, for any answers; `binned` gives
            others
 Table      quantiles, mean and standard deviation in the unit, then the bins. The standard error of a figure whose
            interval is not symmetric is half its interval divided by z
@@ -17,7 +19,7 @@ Table      quantiles, mean and standard deviation in the unit, then the bins. Th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -27,16 +29,18 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import MismatchError, NumberError, ShapeError
-from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Floats, Result, Rows, number, quantile
+from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Result, quantile
+from deniable.results.rows import Drawing, Floats, Rows, View, number
 from deniable.results.significance import FIT as FIT_TEST
 from deniable.results.significance import Measured, SignificanceTest, compare, nothing
+from deniable.results.smooth import Linear, Smooth, critical, read_assumption
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MEDIAN = "median"
 KNOTS = 33
 MOST_BINS = 1000
 BINS = (100, 50, 40, 25, 20, 16, 12, 10, 8, 6, 5, 4, 3, 2)
-"""How many bins are tried, until an even share of them can be told from none."""
+"""Numbers of bins to try, until an even share can be distinguished from zero."""
 
 _WIDENING = math.sqrt(2)
 
@@ -48,30 +52,33 @@ class Readings(NamedTuple):
     noise: Floats
     """The variance that the protocol adds."""
     people: Floats
-    """The variance of having asked these people and not others."""
+    """The sampling variance."""
     most: Floats
-    """How far one report can move the figure."""
+    """The largest change of the figure by one report."""
     down: Floats
-    """How far it can fall at most if one of the reports is left out; of few reports, times `Evidence.thinned`."""
+    """The largest decrease if one of the reports is left out; for few reports, times `Evidence.thinned`."""
     up: Floats
-    """How far it can rise."""
+    """The largest increase."""
 
 
 class Evidence(Protocol):
-    """What unbiased figures are read from. Rows of `wanted` are weights of the positions."""
+    """The source of unbiased figures. Rows of `wanted` are weights of the positions."""
 
     def read(self, wanted: Floats) -> Readings: ...
 
     def covariance(self, wanted: Floats) -> Floats: ...
 
+    def linear(self, cells: int) -> Linear:
+        """The observations on `cells` cells, for intervals that assume a smooth distribution."""
+
     def thinned(self, fakes: int) -> float:
-        """By how much more than so many times `down` and `up` so many reports move a figure; infinite for all."""
+        """Factor by which removing `fakes` reports exceeds `fakes * down` and `fakes * up`; infinite if all go."""
 
 
 def with_fakes(result: Any, found: Readings, reach: Floats, side: int) -> Floats:
-    """How far an interval reaches to one side if some of the reports may be forged; both results of readings need it.
+    """The reach of an interval to one side if some of the reports may be forged; both results of readings need it.
 
-    Nothing is known once all reports of a group may be.
+    Infinite once all reports of a group may be forged.
     """
     if not result.fakes:
         return reach
@@ -83,10 +90,15 @@ def with_fakes(result: Any, found: Readings, reach: Floats, side: int) -> Floats
 
 
 class Figure(float):
-    """A number with its error: an ordinary float that also has `value`, `stderr` and `interval(level)`."""
+    """A number with its error: an ordinary float that also has `value`, `stderr` and `interval(level)`.
+
+    Args:
+        value: The number.
+        interval: Computes the interval at a level, for the population or for those who answered.
+        stderr: Noise and sampling error; half the 95 % interval divided by 1.96 if that is not symmetric.
+    """
 
     stderr: float
-    """Noise and sampling error; half the 95 % interval divided by 1.96 where that is not symmetric."""
 
     def __new__(
         cls, value: float, interval: Callable[[float, bool], tuple[float, float]], stderr: float | None
@@ -104,7 +116,7 @@ class Figure(float):
         return float(self)
 
     def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
-        """A confidence interval; about the population, or with `population=False` about those who answered."""
+        """A confidence interval for the population, or with `population=False` for those who answered."""
         ends: tuple[float, float] = self._interval(level, population)  # type: ignore[attr-defined]
         return ends
 
@@ -121,6 +133,20 @@ class Figure(float):
         return 1 - outside
 
 
+class Ends(NamedTuple):
+    """Intervals of shares, and their expected lengths at the fitted distribution."""
+
+    low: Floats
+    high: Floats
+    length: Floats
+
+    @classmethod
+    def of(cls, low: Floats, high: Floats, expected_low: Floats, expected_high: Floats) -> Ends:
+        """Cut to the range of a share."""
+        first, last, begin, end = (np.clip(one, 0.0, 1.0) for one in (low, high, expected_low, expected_high))
+        return cls(first, last, end - begin)
+
+
 class _Ramps(NamedTuple):
     """Where the inner weights of some ranges are zero and the outer ones are one, as places among the positions."""
 
@@ -132,33 +158,44 @@ class _Ramps(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distribution(Result):
-    """An estimated distribution of a number."""
+    """An estimated distribution of a number.
+
+    Args:
+        points: The positions, as numbers.
+        frequencies: The fitted share of each position.
+        n: Number of reports.
+        evidence: The tally and the law behind the intervals; None if there are no reports.
+        edges: The edges of the bins; the last one is the upper end, or for integers the first number beyond it.
+        protocol: Name of the protocol.
+        method: Name of the estimator.
+        unit: Unit of the number.
+        is_whole: Whether the positions are all possible answers: integers, not rounded.
+        smoothness: The smooth part of the fitted distribution, from 0 (EM alone) to 1 (EMS alone).
+        noise: Factor by which the variance of the noise exceeds that of n reports of different people.
+        people: The same factor for the sampling error.
+        unheard: The part of the sampling error that also applies to those who answered, because only some of them
+            count.
+        assumed: The assumption behind the intervals of quantiles, ranges and bins, if any.
+    """
 
     kind: ClassVar[str] = "distribution"
+    family: ClassVar[str] = "distribution"
     heading: ClassVar[str] = "value"
 
     points: Floats
-    """The positions, as numbers."""
     frequencies: Floats
-    """The fitted share of each position."""
     n: int
     evidence: Evidence | None
-    """None without reports."""
     edges: Floats
-    """Of the bins; the last one is the upper end, or of whole numbers the first number beyond it."""
     protocol: str
     method: str = "EM"
     unit: str = ""
     is_whole: bool = False
-    """Whether the positions are all the answers that there are: whole numbers, not rounded."""
     smoothness: float = 0.0
-    """The part of the fitted distribution that is smooth, from 0 (EM alone) to 1 (EMS alone)."""
     noise: float = 1.0
-    """By how much the noise is larger, in variance, than that of n reports of different people."""
     people: float = 1.0
-    """The same of the sampling error."""
     unheard: float = 0.0
-    """The part of the sampling error that is also about those who answered, because not all of them were heard."""
+    assumed: Smooth | None = None
 
     # -- figures -----------------------------------------------------------------------------------
 
@@ -173,7 +210,7 @@ class Distribution(Result):
 
     @cached_property
     def cdf(self) -> Floats:
-        """The share of the numbers up to each of the `points`; of an interval, a position stands for all near it."""
+        """The share of the numbers up to each of the `points`; in an interval, a position represents all near it."""
         return np.array(self._cumulative(np.arange(self.points.size, dtype=float)))
 
     def _cumulative(self, places: Floats) -> Floats:
@@ -218,7 +255,7 @@ class Distribution(Result):
         return Figure(float(one._shares_of_bins(1.0, True)[0][0]), interval, one._error_of_bin())
 
     def _error_of_bin(self) -> float | None:
-        """The standard error of the share of the only bin, where it is known beside its interval."""
+        """The standard error of the share of the only bin, if it is known apart from its interval."""
         return None
 
     def _place(self, number: float) -> float:
@@ -256,18 +293,18 @@ class Distribution(Result):
 
     @cached_property
     def mean(self) -> Figure:
-        """Unbiased; it may fall outside of the domain by its noise."""
+        """Unbiased; noise may put it outside the domain."""
         return self._smooth_figure(self.points, 0.0, (0.0, 0.0))
 
     @cached_property
     def variance(self) -> Figure:
-        """Of the numbers, in the square of the unit; what rounding to the positions adds is taken off."""
+        """The variance of the numbers, in the square of the unit, corrected for rounding to the positions."""
         play = 0.0 if self.is_whole else self.step**2
         moved = self._moved_mean(self.points)
         return self._smooth_figure((self.points - float(self.mean)) ** 2, play / 6, (play / 12 + moved, play / 6))
 
     def _moved_mean(self, points: Floats) -> float:
-        """By how much squares around another mean than the honest reports' are larger, if some reports are forged."""
+        """Increase of squares around a mean other than that of the honest reports, if some reports are forged."""
         if not self.fakes or self.evidence is None:
             return 0.0
         found, thinned = self.evidence.read(points[None, :]), self.evidence.thinned(self.fakes)
@@ -289,7 +326,7 @@ class Distribution(Result):
         return Figure(value, interval, None if self.n else math.nan)
 
     def _smooth_figure(self, weights: Floats, bias: float, play: tuple[float, float]) -> Figure:
-        """The mean of weights of the positions, less a bias that is known up to some play."""
+        """The mean of weights of the positions, minus a bias that is known up to some slack."""
         if self.evidence is None:
             least, most = float(weights.min()), float(weights.max())
             return Figure(math.nan, lambda level, population: (least, most), math.nan)
@@ -307,24 +344,94 @@ class Distribution(Result):
         return spread
 
     def _reach(self, found: Readings, z: float, population: bool, side: int) -> Floats:
-        """How far an interval goes below the figure, or above it."""
+        """How far an interval reaches below the figure, or above it."""
         rare = z**2 / 6 * max(self.noise, 1.0) * found.most
         return with_fakes(self, found, z * np.sqrt(self._spread(found, population)) + rare, side)
 
     def _robust(self, fakes: int) -> Self:
         return replace(self, fakes=fakes)
 
+    # -- intervals that assume a smooth distribution -----------------------------------------------
+
+    def assuming(self, what: str = "smooth") -> Self:
+        """The same with shorter intervals of quantiles, ranges and bins, which hold if the distribution is smooth.
+
+        what  "smooth", or "smooth:S": the density bends no more than that of a normal distribution whose standard
+              deviation is S of the range (0.1 where it is not said); "" assumes nothing again
+
+        The values stay. The name of the assumption is shown with the intervals.
+        """
+        if what == "":
+            return replace(self, assumed=None)
+        width = read_assumption(what)
+        if self.evidence is None:
+            return self
+        cells = self.evidence.linear(self.points.size)
+        return replace(self, assumed=Smooth(width, cells, self._boundaries, self.frequencies))
+
+    @property
+    def _boundaries(self) -> Floats:
+        """Where the numbers of each position begin and end, in steps."""
+        if self.is_whole:
+            return np.arange(self.points.size + 1.0)
+        return np.concatenate([[0.0], np.arange(self.points.size - 1) + 0.5, [self.points.size - 1.0]])
+
+    def _chosen(
+        self, free: Ends, value: Floats, ends: tuple[Floats, Floats], z: float, population: bool
+    ) -> tuple[Floats, Floats]:
+        """The ends of intervals that hold for any distribution, or of those of the same ranges under an assumption, if
+        these are expected to be shorter; widened to contain the value."""
+        low, high, length = free
+        if self.assumed is not None:
+            other = self._assumed_between(value, *ends, z, population)
+            shorter = other.length < length
+            low, high = np.where(shorter, other.low, low), np.where(shorter, other.high, high)
+        return np.minimum(low, value), np.maximum(high, value)
+
+    def _assumed_between(self, value: Floats, start: Floats, stop: Floats, z: float, population: bool) -> Ends:
+        """Intervals of the shares of ranges of places."""
+        assert self.assumed is not None
+        found = self.assumed.read(self.assumed.between(start, stop), self.fakes > 0)
+        most, down, up = found.moved
+        people = np.maximum(0.0, found.people)
+        read = Readings(found.value, found.everything - found.people, people, most, down, up)
+        error = np.sqrt(np.maximum(self._spread(read, population), np.finfo(float).tiny))
+        rare = z**2 / 6 * max(self.noise, 1.0) * most
+        reach = critical(found.bias / error, z) * error + rare
+        down, up = (with_fakes(self, read, reach, side) for side in (-1, 1))
+        return Ends.of(found.value - down, found.value + up, value - down, value + up)
+
+    def _assumed_crossings(self, shares: Sequence[float], z: float, population: bool) -> list[tuple[float, float]]:
+        """Quantiles may lie at any of the knots whose interval contains their share, and up to the next one."""
+        assert self.assumed is not None
+        knots = self.assumed.knots
+        low, high = self._up_to(knots - self.is_whole, z, population)
+        found = []
+        for q in shares:
+            first = int(np.argmax(high >= q))
+            last = int(np.flatnonzero(low <= q)[-1])
+            begin, end = knots[max(0, first - 1)], knots[min(last + 1, knots.size - 1)]
+            # An integer is the step up to the knot behind it.
+            begin, end = (self.ends[0] + self.step * float(at) for at in (begin, end - self.is_whole))
+            value = self._quantile(q)
+            found.append((min(begin, value), max(end, value)))
+        return found
+
+    def _names(self, count: int) -> Sequence[str]:
+        """The assumption, for `count` rows."""
+        return () if self.assumed is None else [self.assumed.name] * count
+
     # -- intervals of shares -----------------------------------------------------------------------
 
     @property
     def _widths(self) -> list[float]:
-        """Of the ramps that are tried, in steps."""
+        """The widths of the ramps to try, in steps."""
         most = self.points.size - 1
         count = 1 + math.floor(math.log(most) / math.log(_WIDENING)) if most > 1 else 1
         return sorted({float(round(_WIDENING**k)) for k in range(count)})
 
     def _ramps(self, start: Floats, stop: Floats) -> _Ramps:
-        """Of ranges from a place to a place, both included; an end of the domain needs no ramp."""
+        """The ramps of ranges from a place to a place, both included; an end of the domain needs no ramp."""
         last = self.points.size - 1.0
         if self.is_whole:
             inner, outer = (np.floor(start) - 1, np.floor(stop) + 1), (np.floor(start), np.floor(stop))
@@ -339,13 +446,13 @@ class Distribution(Result):
         )
 
     def _inner(self, ramps: _Ramps, width: Floats) -> Floats:
-        """Weights that are nowhere above one and zero outside of the ranges."""
+        """Weights that are at most one everywhere and zero outside the ranges."""
         at, width = np.arange(self.points.size), width[:, None]
         rise, fall = at - ramps.zero_from[:, None], ramps.zero_to[:, None] - at
         return np.clip(np.minimum(rise, fall) / width, 0.0, 1.0)
 
     def _outer(self, ramps: _Ramps, width: Floats) -> Floats:
-        """Weights that are one in the ranges and nowhere below zero."""
+        """Weights that are one in the ranges and at least zero everywhere."""
         at, width = np.arange(self.points.size), width[:, None]
         rise, fall = at - ramps.one_from[:, None] + width, ramps.one_to[:, None] - at + width
         return np.clip(np.minimum(rise, fall) / width, 0.0, 1.0)
@@ -364,29 +471,28 @@ class Distribution(Result):
                 best[0][side][better], best[1][side][better] = expected[better], width
         return best[1][0], best[1][1]
 
-    def _bracket(
-        self, ramps: _Ramps, widths: tuple[Floats, Floats], z: float, population: bool
-    ) -> tuple[Floats, Floats]:
+    def _bracket(self, ramps: _Ramps, widths: tuple[Floats, Floats], z: float, population: bool) -> Ends:
         assert self.evidence is not None
-        below = self.evidence.read(self._inner(ramps, widths[0]))
-        above = self.evidence.read(self._outer(ramps, widths[1]))
-        low = np.clip(below.value - self._reach(below, z, population, -1), 0.0, 1.0)
-        high = np.clip(above.value + self._reach(above, z, population, 1), 0.0, 1.0)
-        return low, high
+        inner, outer = self._inner(ramps, widths[0]), self._outer(ramps, widths[1])
+        below, above = self.evidence.read(inner), self.evidence.read(outer)
+        down, up = self._reach(below, z, population, -1), self._reach(above, z, population, 1)
+        expected = inner @ self.frequencies - down, outer @ self.frequencies + up
+        return Ends.of(below.value - down, above.value + up, *expected)
 
     def _up_to(self, places: Floats, z: float, population: bool) -> tuple[Floats, Floats]:
         """Intervals of the cumulative shares at these places."""
         knots, widths = self._knots(population)
         near = np.searchsorted((knots[1:] + knots[:-1]) / 2, places)
         ramps = self._ramps(np.full(places.size, -1.0), places)
-        low, high = self._bracket(ramps, (widths[0][near], widths[1][near]), z, population)
+        free = self._bracket(ramps, (widths[0][near], widths[1][near]), z, population)
         value, last = self._cumulative(places), self.points.size - 1.0
-        low, high = np.minimum(low, value), np.maximum(high, value)
+        ends = np.zeros(places.size), np.floor(places) + 1 if self.is_whole else places
+        low, high = self._chosen(free, value, ends, z, population)
         known = places >= last
         return np.where(known, 1.0, np.where(places < 0, 0.0, low)), np.where(places < 0, 0.0, high)
 
     def _knots(self, population: bool) -> tuple[Floats, tuple[Floats, Floats]]:
-        """Some places, and the best widths of their ramps at 95 %; in between and otherwise they hardly differ."""
+        """Some places, and the best widths of their ramps at 95 %; in between and at other levels they are similar."""
         kept: dict[bool, Any] = self.__dict__.setdefault("_kept", {})
         if population not in kept:
             knots = np.unique(np.round(np.linspace(0, self.points.size - 1, KNOTS)))
@@ -396,7 +502,9 @@ class Distribution(Result):
         return found
 
     def _crossings(self, shares: Sequence[float], z: float, population: bool) -> list[tuple[float, float]]:
-        """Where the intervals of the cumulative shares begin to reach each of some shares, and where they leave it."""
+        """The places where the intervals of the cumulative shares first reach each of some shares, and leave it."""
+        if self.assumed is not None:
+            return self._assumed_crossings(shares, z, population)
         knots = self._knots(population)[0]
         low, high = self._up_to(knots, z, population)
         found = []
@@ -410,7 +518,7 @@ class Distribution(Result):
 
     @staticmethod
     def _refined(knots: Floats, reached: Any, test: Callable[[Floats], Any]) -> int:
-        """The first position at which a test holds that grows true along the positions; it does at the last one."""
+        """The first position at which a test holds that stays true along the positions; it holds at the last one."""
         while True:
             after = int(np.argmax(reached))
             if after == 0:
@@ -439,7 +547,8 @@ class Distribution(Result):
         low, high = self._up_to(knots, z, population)
         low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
         value, error = self._cumulative(knots), (high - low) / (2 * z)
-        return Rows(labels, value, error, low, high, "", level, True, population, more, is_ordered=True)
+        named = self._names(len(labels))
+        return Rows(labels, value, error, low, high, "", level, True, population, more, is_ordered=True, assumed=named)
 
     def of_ranges(
         self, asked: Sequence[tuple[float, ...]], level: float = 0.95, population: bool = True
@@ -451,10 +560,12 @@ class Distribution(Result):
         ends = np.array([one.interval(level, population) for one in found]).reshape(-1, 2)
         labels = [f"{_short(low)} to {_short(high)}" for low, high in wanted]
         value, error = (np.array(one, dtype=float) for one in (found, [one.stderr for one in found]))
-        return Rows(labels, value, error, ends[:, 0], ends[:, 1], "", level, False, population, is_ordered=True)
+        named = self._names(len(labels))
+        low_high = ends[:, 0], ends[:, 1]
+        return Rows(labels, value, error, *low_high, "", level, False, population, is_ordered=True, assumed=named)
 
     def binned(self, bins: int) -> Distribution:
-        """The same with about so many bins, with round numbers for edges."""
+        """The same with about `bins` bins, with round numbers as edges."""
         if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= MOST_BINS:
             raise NumberError(f"the number of bins is a whole number from 1 to {MOST_BINS:,}, not {bins!r}")
         return replace(self, edges=round_edges(self.points, int(bins), self.is_whole))
@@ -477,10 +588,11 @@ class Distribution(Result):
         value, low, high = self._shares_of_bins(z, population)
         error = (high - low) / (2 * z) if self.n else np.full(value.size, np.nan)
         more = {"begin": self.edges[:-1], "end": self.edges[1:]}
-        return Rows(self.bin_names, value, error, low, high, "", level, simultaneous, population, more)
+        named = self._names(value.size)
+        return Rows(self.bin_names, value, error, low, high, "", level, simultaneous, population, more, assumed=named)
 
     def half_width_of_bin(self, begin: float, end: float) -> float:
-        """Half the 95 % interval of the share from one number to another, or of whole numbers to the one before it."""
+        """Half the 95 % interval of the share from one number to another; for integers, to the one before it."""
         low, high = replace(self, edges=np.array([begin, end]))._shares_of_bins(quantile(0.95), True)[1:]
         return float(high[0] - low[0]) / 2
 
@@ -495,8 +607,9 @@ class Distribution(Result):
             before[start <= 0] = 0.0
         value = self._cumulative(stop - 1 if self.is_whole else stop) - before
         ramps = self._ramps(start, stop - 1 if self.is_whole else stop)
-        low, high = self._bracket(ramps, self._best_widths(ramps, z, population), z, population)
-        return value, np.minimum(low, value), np.maximum(high, value)
+        free = self._bracket(ramps, self._best_widths(ramps, z, population), z, population)
+        low, high = self._chosen(free, value, (start, stop), z, population)
+        return value, low, high
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         figures = len(QUANTILES) + 2
@@ -529,18 +642,46 @@ class Distribution(Result):
             {"begin": np.concatenate([none, self.edges[:-1]]), "end": np.concatenate([none, self.edges[1:]])},
             units=[self.unit] * figures + [""] * bins,
             is_ordered=True,
+            assumed=[*self._names(len(QUANTILES)), "", "", *self._names(bins)] if self.assumed else (),
         )
 
-    @property
-    def headline(self) -> str:
-        """The finding in words."""
+    def drawings(self, view: View, rows: Rows, further: bool = True) -> list[Drawing]:
+        bins = np.isfinite(rows.more["begin"])
+        marks: list[dict[str, Any]] = [{"row": place, "quantile": q} for place, q in enumerate(QUANTILES)]
+        others = ({"row": len(QUANTILES) + place, "figure": name} for place, name in enumerate(("mean", "deviation")))
+        found = [
+            Drawing("figures", "points", replace(rows.some(~bins), more={}), self.heading, marks=[*marks, *others]),
+            Drawing("bins", "histogram", rows.some(bins), self.heading),
+        ]
+        if further:
+            crossings = rows.records(json=True)[: len(QUANTILES)]
+            at = [
+                {"quantile": q, **{name: row[name] for name in ("value", "low", "high")}}
+                for q, row in zip(QUANTILES, crossings, strict=True)
+            ]
+            curve = self.cumulative(view.level, view.population)
+            found.append(Drawing("cumulative", "curve", curve, "share", True, at))
+            asked = self.of_ranges(view.ranges, view.level, view.population)
+            found += [] if asked is None else [Drawing("ranges", "points", asked, "share", True)]
+        return found
+
+    def finding(self) -> tuple[str, Mapping[str, Any], str] | None:
+        """The median, with its interval."""
         if not self.n:
-            return ""
-        low, high = self.median.interval()
+            return None
+        median = self.median
+        low, high = median.interval()
         digits = 0 if self.is_whole else max(0, -math.floor(math.log10(max(high - low, 1e-12) / 2)))
-        middle, first, last = (number(x, digits) for x in (float(self.median), low, high))
+        middle, first, last = (number(x, digits) for x in (float(median), low, high))
         unit = f" {self.unit}" if self.unit else ""
-        return f"Median {middle} ({first} to {last}){unit}, n = {self.n:,}"
+        assumed = f", assuming {self.assumed.name}" if self.assumed else ""
+        said = f"Median {middle} ({first} to {last}{assumed}){unit}, n = {self.n:,}"
+        facts = {"value": float(median), "low": low, "high": high, "digits": digits, "unit": self.unit}
+        return "median", facts | {"n": self.n, "assumed": self.assumed.name if self.assumed else ""}, said
+
+    @property
+    def notes(self) -> list[str]:
+        return [*super().notes, *([self.assumed.sentence] if self.assumed else [])]
 
     def repeated(self, noise: float, people: float) -> Distribution:
         grown = {"noise": noise * self.noise, "people": people * self.people, "unheard": noise * self.unheard}
@@ -552,9 +693,9 @@ class Distribution(Result):
     # -- two groups --------------------------------------------------------------------------------
 
     def __sub__(self, other: Result) -> Difference:
-        """How the distribution differs between two independent groups, from unbiased figures.
+        """The difference of the distribution between two independent groups, from unbiased figures.
 
-        Rows: the mean, and the shares up to the edges of the bins, each blurred over a bin. `p_value` is that of the
+        Rows: the mean, and the shares up to the edges of the bins, each blurred over a bin. `p_value` belongs to the
         test that all of these shares are the same.
         """
         if not isinstance(other, Distribution):
@@ -571,7 +712,7 @@ class Distribution(Result):
         return Difference(labels, value, error, whole, sides[0][0], sides[1][0], compare(self, other))
 
     def measured(self, edges: Floats | None = None) -> Measured:
-        """The shares up to the edges of the bins, each blurred over a bin; of one bin the mean."""
+        """The shares up to the edges of the bins, each blurred over a bin; with one bin the mean."""
         known = self.edges if edges is None else edges
         value, spread = self._compared(self._ramps_at(known))
         labels = [f"up to {_short(edge)}" for edge in known[1:-1]] or ["mean"]
@@ -582,7 +723,7 @@ class Distribution(Result):
         return [one.measured(edges) for one in groups if isinstance(one, Distribution)]
 
     def _common_edges(self, groups: Sequence[Result]) -> Floats:
-        """The bins of the result with the fewest; raises MismatchError where one is about other numbers."""
+        """The bins of the result with the fewest; raises MismatchError if one is about other numbers."""
         each = [one for one in groups if isinstance(one, Distribution) and one.unit == self.unit]
         alike = [one.points.shape == self.points.shape and np.allclose(one.points, self.points) for one in each]
         if len(each) < len(groups) or not all(alike):
@@ -590,9 +731,9 @@ class Distribution(Result):
         return min((one.edges for one in each), key=len)
 
     def test(self, given: Any) -> SignificanceTest:
-        """Whether the numbers have this law (shares of the `points`, or a cumulative function), or this mean.
+        """Test whether the numbers have this law (shares of the `points`, or a cumulative function), or this mean.
 
-        A mean is tested by the intervals of the mean, which hold whatever the distribution is.
+        A mean is tested by the intervals of the mean, which hold for any distribution.
         """
         if isinstance(given, bool) or not isinstance(given, int | float | Fraction):
             return super().test(given)
@@ -643,7 +784,7 @@ class Distribution(Result):
         simultaneous: bool = False,
         population: bool = True,
     ) -> Any:
-        """The histogram, and beside it the cumulative shares in their band with marks at the quantiles.
+        """The histogram, and next to it the cumulative shares in their band with marks at the quantiles.
 
         Returns the axes of the histogram. With `ax` only the histogram is drawn; `most` is not used.
         """
@@ -685,7 +826,8 @@ class Distribution(Result):
             ax.hlines(QUANTILES, *np.array(ends).T, color=INK, linewidth=1)
             ax.plot([self._quantile(q) for q in QUANTILES], QUANTILES, "o", color=INK, markersize=3)
         ax.set(xlabel=self.unit, ylabel="cumulative share", ylim=(-0.02, 1.02))
-        ax.set_title(f"cumulative, {100 * level:g} % band for all numbers at once", fontsize="medium")
+        assumed = f", assuming {self.assumed.name}" if self.assumed else ""
+        ax.set_title(f"cumulative, {100 * level:g} % band for all numbers at once{assumed}", fontsize="medium")
 
     def __repr__(self) -> str:
         return f"<Distribution: {self.headline or NOTHING}, {self.protocol}, {self.method}>"
@@ -697,7 +839,7 @@ QUANTILE_NAMES = tuple(MEDIAN if q == 0.5 else f"{100 * q:g} % quantile" for q i
 def median_error(found: Distribution, population: bool) -> float:
     """Half the interval of the median, divided by z, in the unit.
 
-    Whole numbers have intervals of whole steps, down to none: the error of the share up to the middle is the least.
+    Integers have intervals of whole steps, down to none: the error of the share up to the middle is the minimum.
     """
     low, high = found.median.interval(0.95, population)
     first, last = found.ends
@@ -706,7 +848,7 @@ def median_error(found: Distribution, population: bool) -> float:
 
 
 def true_figures(numbers: Floats, held: Floats, edges: Floats) -> Floats:
-    """The figures of a table, of numbers that so many people hold each."""
+    """The figures of a table, if `held` people have each of the numbers."""
     order = np.argsort(numbers, kind="stable")
     numbers, held = numbers[order], held[order]
     total = np.cumsum(held)
@@ -718,7 +860,7 @@ def true_figures(numbers: Floats, held: Floats, edges: Floats) -> Floats:
 
 
 def read_numbers(text: str) -> tuple[float, ...]:
-    """A range as it is written, or a rectangle: two ranges with a comma between them.
+    """Parse a range, or a rectangle: two ranges with a comma between them.
 
     >>> read_numbers("-1.5..2"), read_numbers("25..45,0..40")
     ((-1.5, 2.0), (25.0, 45.0, 0.0, 40.0))
@@ -739,7 +881,7 @@ def read_numbers(text: str) -> tuple[float, ...]:
 
 
 def round_edges(points: Floats, bins: int, is_whole: bool) -> Floats:
-    """About so many bins over the points, of one width with one digit (1, 2 or 5), and round numbers for edges.
+    """About `bins` bins over the points, of equal width with one digit (1, 2 or 5), and round numbers as edges.
 
     >>> round_edges(np.linspace(0, 24, 97), 5, False).tolist(), round_edges(np.arange(18.0, 100), 9, True).tolist()
     ([0.0, 5.0, 10.0, 15.0, 20.0, 24.0], [18.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0])
@@ -753,7 +895,7 @@ def round_edges(points: Floats, bins: int, is_whole: bool) -> Floats:
     inner = width * np.arange(math.floor(low / width), math.ceil(high / width) + 1)
     inner = inner[
         (inner > low + 0.499 * width) & (inner < high - 0.499 * width)
-    ]  # what is narrower joins its neighbour
+    ]  # bins that are narrower join their neighbour
     return np.concatenate([[low], inner, [high]])
 
 

@@ -1,12 +1,12 @@
-"""Tables of several columns: the shares of all combinations of answers, unbiased, and what can be made of them.
+"""Tables of several columns: the unbiased shares of all combinations of answers, and models of whole records.
 
 Crosstab   the shares of the combinations of some columns, with the exact covariance of one group of people; its sums
            over columns are crosstabs again, with their own exact errors
 Joint      the crosstabs of one record: `table(*names)` from every group that was asked for all of these columns,
-           weighted by inverse variance; `model(method)` for the others, which assumes something and says what
+           weighted by inverse variance; `model(method)` for the others, which makes an assumption and states it
 Model      one distribution of whole records. Standard errors of its tables by a parametric bootstrap: tables are drawn
-           anew around the model with the covariance of the reports, and the model is fitted to each. What the model
-           assumes wrongly is not in them; intervals are those of the tables that were asked for, and so hold anyway
+           again around the model with the covariance of the reports, and the model is fitted to each. Wrong assumptions
+           of the model are not included; intervals are those of the tables that were asked for, and so hold anyway
 """
 
 from __future__ import annotations
@@ -25,41 +25,46 @@ from numpy.typing import NDArray
 from deniable._extras import require
 from deniable._plain import escaped
 from deniable.errors import LabelError, MismatchError, NumberError
-from deniable.results.base import INK, Floats, Rows, Span, Weights, quantile
+from deniable.results.base import INK, Span, Weights, quantile
 from deniable.results.bounds import Numbers
 from deniable.results.distribution import Figure
 from deniable.results.models import (
     METHODS,
     MOST_CLASSES,
+    Axes,
     Classes,
     Core,
     Evidence,
     Seen,
-    View,
     core_like,
     core_of,
     given_last,
     simplex,
 )
+from deniable.results.rows import Drawing, Floats, Picture, Rows, View
 from deniable.results.several import Several
 from deniable.results.shares import Estimate, combine
 from deniable.results.significance import Measured, SignificanceTest, beyond_independence, independence
 
 _FEW = 8
 BETWEEN = " & "
-"""Between the names of columns, and between the answers of a combination."""
+"""Separates the names of columns, and the answers of a combination."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Crosstab(Estimate):
-    """The shares of the combinations of the answers of some columns, row by row."""
+    """The shares of the combinations of the answers of some columns, row by row.
+
+    Args:
+        axes: The columns, each with its answers.
+        heard: This group's fraction of those who answered.
+    """
 
     kind: ClassVar[str] = "table"
+    picture: ClassVar[Picture] = "matrix"
 
     axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """The columns, each with its answers."""
     heard: Fraction = Fraction(1)
-    """The part of those who answered that this group is."""
 
     @classmethod
     def of(cls, shares: Estimate, axes: Mapping[str, Sequence[str]]) -> Crosstab:
@@ -71,10 +76,6 @@ class Crosstab(Estimate):
     @property
     def unbiased(self) -> Crosstab:
         return self.raw if isinstance(self.raw, Crosstab) else self
-
-    @property
-    def crossed(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        return self.axes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -168,11 +169,11 @@ class Crosstab(Estimate):
         return names
 
     def independent(self, test: str = "chi-square") -> SignificanceTest:
-        """Whether the two columns are independent, with the exact covariance of the reports.
+        """Test whether the two columns are independent, with the exact covariance of the reports.
 
         "chi-square" divides by that covariance. "G" is the likelihood ratio of the shares, whose law under noise is a
         weighted sum of chi-squares; its p-value is that of the one with the same mean and variance (Rao and Scott).
-        Raises MismatchError for other than two columns, and where several groups were put together.
+        Raises MismatchError unless there are two columns, and if several groups were combined.
         """
         if len(self.axes) != 2:
             raise MismatchError(f"independence is about two columns, not about {BETWEEN.join(self.names)}")
@@ -199,21 +200,21 @@ class Crosstab(Estimate):
         return replace(other, p_value=p_value, statistic=ratio * mean / second, freedom=round(freedom), method="G")
 
     def _two(self) -> tuple[Measured, int, int]:
-        """The shares of two columns with their covariance; raises MismatchError where that is not known."""
+        """The shares of two columns with their covariance; raises MismatchError if that is not known."""
         found = self.unbiased.measured()
         if len(self.axes) != 2 or found is None:
             raise MismatchError("associations are those of two columns that one group was asked for together")
         return found, self.shape[0], self.shape[1]
 
     def association(self) -> Association:
-        """How strongly the two columns hang together, corrected for the noise, with errors by the delta method."""
+        """The strength of association of the two columns, corrected for the noise, with errors by the delta method."""
         found, rows, columns = self._two()
         order = np.arange(rows * columns)
         excess, spread, expected = beyond_independence(found, order, rows, columns)
         kept = expected > 0
         squares = (excess**2 - np.diagonal(spread))[kept] / expected[kept]
         strength = math.sqrt(max(0.0, float(squares.sum())) / (min(rows, columns) - 1))
-        # The shares at which slopes are taken are those of no negative cell.
+        # Slopes are taken at shares without negative cells.
         shares = simplex(found.value).reshape(rows, columns)
         cover = found.spread(shares.reshape(-1))
         first, second = shares.sum(axis=1), shares.sum(axis=0)
@@ -227,9 +228,9 @@ class Crosstab(Estimate):
         )
 
     def odds_ratio(self, rows: tuple[str, str], columns: tuple[str, str], level: float = 0.95) -> Figure:
-        """How many times the odds of the first column answer against the second are larger in the first row answer.
+        """The odds of the first column answer against the second in the first row answer, over those in the second.
 
-        With an interval from the logarithm; where a cell may be empty it reaches from 0 to infinity.
+        With an interval from the logarithm; if a cell may be empty it reaches from 0 to infinity.
         """
         found, _, width = self._two()
         (_, down), (_, along) = self.axes
@@ -252,6 +253,9 @@ class Crosstab(Estimate):
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         return replace(super().table(level, simultaneous, population), is_ordered=True)
+
+    def drawings(self, view: View, rows: Rows, further: bool = True) -> list[Drawing]:
+        return [replace(one, axes=self.axes) for one in super().drawings(view, rows, further)]
 
     def plot(
         self,
@@ -285,9 +289,9 @@ def combined(axes: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
 
 
 def _noise_of_sums(raw: Estimate, shares: Floats, size: int) -> Floats:
-    """The variance that one report adds to a count that is the sum of `size` cells, for people of these shares of it.
+    """The variance that one report adds to a count that is the sum of `size` cells, for people with these shares of it.
 
-    Reports that support a fixed number of cells make the counts repel each other; those of others are uncorrelated.
+    Reports that support a fixed number of cells make the counts negatively correlated; other counts are uncorrelated.
     """
     support, cells = raw.support, len(raw.labels)
     if support is None:
@@ -304,22 +308,22 @@ def _noise_of_sums(raw: Estimate, shares: Floats, size: int) -> Floats:
 
 
 class Association(NamedTuple):
-    """How two columns hang together."""
+    """The association of two columns."""
 
     test: SignificanceTest
     """Whether they are independent."""
     strength: float
-    """Cramér's V, from 0 to 1, without what the noise adds to its square."""
+    """Cramér's V, from 0 to 1, corrected for what the noise adds to its square."""
     correlation: float
-    """Of the places of the answers, which says something where both columns are in order."""
+    """Correlation of the positions of the answers, meaningful if both columns are ordered."""
     correlation_stderr: float
     information: float
-    """What one column tells about the other, in nats, without what the noise adds on average."""
+    """Mutual information of the columns, in nats, corrected for what the noise adds on average."""
     information_stderr: float
 
 
 def _correlation(shares: Floats, first: Floats, second: Floats) -> tuple[float, Floats]:
-    """The correlation of the places, and how it moves with the share of each cell."""
+    """The correlation of the positions, and its derivative in the share of each cell."""
     scores = []
     for own in (first, second):
         places = np.arange(own.size) - own @ np.arange(own.size)
@@ -345,17 +349,20 @@ def _information(shares: Floats, excess: Floats, spread: Floats, cover: Floats) 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Joint(Several):
-    """The tables of a record whose columns were asked together."""
+    """The tables of a record whose columns were asked together.
+
+    Args:
+        axes: The columns, each with the answers, or cells of numbers, that tables use.
+        answers: The meaning of the cells of each column in a record: an answer, or a `Span` of numbers.
+    """
 
     kind: ClassVar[str] = "joint"
 
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The columns, each with the answers, or cells of numbers, that tables have."""
     answers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """What the cells of each column stand for in a record: an answer, or a `Span` of numbers."""
 
     def shares(self, name: str) -> Any:
-        """The result of one part ("age & sex"), or of one column from all parts that know it."""
+        """The result of one part ("age & sex"), or of one column from all parts that contain it."""
         return self.parts[name] if name in self.parts else self.crosstab(name)
 
     @property
@@ -366,7 +373,7 @@ class Joint(Several):
     def table(self, *names: Any, **how: Any) -> Any:
         """`table("age", "sex")` is the crosstab of these columns; without names the rows of all parts.
 
-        Raises LabelError where no group was asked for all of them.
+        Raises LabelError if no group was asked for all of them.
         """
         if names and isinstance(names[0], str):
             return self.crosstab(*names)
@@ -406,12 +413,12 @@ class Joint(Several):
         return Model(self.axes, method, self.n, evidence, heard, core, draws, self.answers)
 
     def associations(self) -> dict[tuple[str, str], Association]:
-        """How each pair of columns that was asked for together hangs together."""
+        """The association of each pair of columns that was asked for together."""
         pairs = {one.names: one for one in self.crosstabs.values() if len(one.names) == 2 and one.n}
         return {(names[0], names[1]): one.association() for names, one in pairs.items()}
 
     def plot_associations(self, ax: Any = None) -> Any:
-        """A map of all columns: darker where two hang together more strongly (Cramér's V), a dot where that may be
+        """A map of all columns: darker if two are more strongly associated (Cramér's V), a dot if that may be
         chance at level 0.05."""
         names = list(self.axes)
         value, unsure = np.zeros((len(names), len(names))), np.zeros((len(names), len(names)), dtype=bool)
@@ -422,9 +429,9 @@ class Joint(Several):
         return heat_map([("", names), ("", names)], value.reshape(-1), title, ax, unsure, "strength")
 
     def synthesize(self, n: int, method: str = "latent", seed: int | None = None) -> dict[str, list[Any]]:
-        """Records drawn from a model, column by column: they are about no person, and keep what the model keeps.
+        """Synthetic records from a model, column by column: they describe no person, and keep what the model keeps.
 
-        They look like the answers that were asked for. Within a cell all numbers are equally likely.
+        They have the form of the requested answers. Within a cell all numbers are equally likely.
         """
         return self.model(method).sample(n, seed)
 
@@ -433,7 +440,7 @@ class Joint(Several):
 
 
 def _asked(tables: Iterable[Crosstab], names: Sequence[str]) -> Crosstab | None:
-    """The unbiased shares of the combinations of some columns, from all tables that have them; None where none has."""
+    """The unbiased shares of the combinations of some columns, from all tables that have them; None if none does."""
     found = [one.over(*names) for one in tables if set(names) <= set(one.names)]
     heard = [one for one in found if one.n] or found[:1]
     if len(heard) < 2:
@@ -450,18 +457,18 @@ def _asked(tables: Iterable[Crosstab], names: Sequence[str]) -> Crosstab | None:
 class _Asked:
     """Intervals of a model's cells that hold whatever the model assumes.
 
-    Columns that were asked together have the intervals of their unbiased table. A combination of others is at most as
-    common as each of its parts that was asked, and at least nothing is known of it. Shares among people with an answer
+    Columns that were asked together have the intervals of their unbiased table. The share of another combination is
+    between zero and the share of each of its parts that was asked. Shares among people with an answer
     are ratios of two such intervals.
     """
 
     tables: tuple[Crosstab, ...]
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     first: int
-    """How many of the columns are not given."""
+    """Number of columns that are not given."""
     value: Floats
     places: NDArray[np.intp] | None = None
-    """The cells in their order, where these are not all."""
+    """The cells in order, if these are not all."""
 
     def of(self, places: Any) -> _Asked:
         return replace(self, places=(np.arange(self.value.size) if self.places is None else self.places)[places])
@@ -509,21 +516,21 @@ class Model:
     """The unbiased tables behind it."""
     core: Core
     draws: int = 30
-    """How often the model is fitted anew for its errors."""
+    """How often the model is fitted again for its errors."""
     answers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """What cells stand for in a record, where that is not what they are called."""
+    """The meaning of cells in a record, if it differs from their names."""
 
     @property
     def assumed(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of columns that no group was asked for together: how they hang together is assumed."""
+        """Pairs of columns that no group was asked for together: their association is an assumption of the model."""
         known = {pair for one in self.tables for pair in combinations(sorted(one.names), 2)}
         return tuple(pair for pair in combinations(self.axes, 2) if tuple(sorted(pair)) not in known)
 
     def marginal(self, *names: str) -> Floats:
-        """The shares of the combinations of some columns, one axis each: not negative, and one in all."""
+        """The shares of the combinations of some columns, one axis each: non-negative, with sum one."""
         return self.core.marginal(self._view(names))
 
-    def _view(self, names: Sequence[str]) -> View:
+    def _view(self, names: Sequence[str]) -> Axes:
         places = {name: place for place, name in enumerate(self.axes)}
         for name in names:
             if name not in places:
@@ -535,9 +542,9 @@ class Model:
     def table(self, *names: str, given: Sequence[str] = ()) -> Crosstab:
         """The shares of the combinations of some columns, or those among the people with each answer of `given`.
 
-        Standard errors come from the bootstrap: they tell how much the noise moves the model, and not how much the
-        model itself is wrong. Intervals hold whatever the model assumes: they are those of the tables that were asked
-        for. `said` tells what was assumed.
+        Standard errors come from the bootstrap: they measure how much the noise moves the model, and not the error of
+        the model itself. Intervals hold whatever the model assumes: they are those of the tables that were asked for.
+        `said` lists the assumptions.
         """
         view = self._view([*names, *given])
         value = given_last(self.core.marginal(view), len(names))
@@ -563,7 +570,7 @@ class Model:
 
     @cached_property
     def _again(self) -> list[Core]:
-        """The model from tables that are drawn anew around it."""
+        """The model fitted to tables that are drawn again around it."""
         random, found = np.random.default_rng(0), []
         centres = [self.core.marginal(seen.view) for seen in self.evidence.tables]
         spreads = [_root(one, centre.reshape(-1)) for one, centre in zip(self.tables, centres, strict=True)]
@@ -578,13 +585,13 @@ class Model:
     def sample(self, n: int, seed: int | None = None) -> dict[str, list[Any]]:
         """Synthetic records, column by column: drawn from the model, and about no person.
 
-        An answer of a list is that answer; of a cell of numbers all are equally likely.
+        A listed answer stays that answer; in a cell of numbers all numbers are equally likely.
         """
         random = np.random.default_rng(seed)
         return self.records(self.places(n, random), random)
 
     def places(self, n: int, random: np.random.Generator) -> dict[str, NDArray[np.intp]]:
-        """Synthetic records as the numbers of their cells."""
+        """Synthetic records as cell indices."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise NumberError(f"the number of records is a whole number, not {n!r}")
         return dict(zip(self.axes, self.core.sample(int(n), random), strict=True))
@@ -607,7 +614,7 @@ class Model:
 
 
 def _root(table: Crosstab, shares: Floats) -> Floats:
-    """A square root of the covariance of a table's shares, if the true ones were these."""
+    """A square root of the covariance of a table's shares, if these are the true ones."""
     found = table.measured()
     if found is None:
         return np.diag(table.stderr)

@@ -18,14 +18,28 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
-from deniable.results.base import INK, NOTHING, SEEN, Floats, Result, Rows, quantile
+from deniable.results.base import INK, NOTHING, SEEN, Result, quantile
 from deniable.results.bounds import Bounds
+from deniable.results.rows import Floats, Rows
 from deniable.results.significance import Measured
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mean(Result):
     """An estimated mean.
+
+    Args:
+        value: The estimate.
+        n: Number of reports.
+        stderr: Standard error as an estimate of the population's mean: noise and sampling error.
+        noise: The part of it due to the protocol.
+        ends: The ends of the domain.
+        protocol: Name of the protocol.
+        method: Name of the estimator.
+        unit: Unit of the number.
+        figure: What the value is: the mean, or another figure that is estimated in the same way, such as a variance.
+        bounds: Computes the interval, if that is not normal.
+        is_within: Whether intervals stay between the ends, as for a standard deviation, which is not unbiased anyway.
 
     >>> mean = Mean(7.25, 100, 0.5, 0.4, (0.0, 24.0), "Window", unit="hours")
     >>> mean.stderr, [round(end, 2) for end in mean.interval()]
@@ -34,28 +48,23 @@ class Mean(Result):
 
     kind: ClassVar[str] = "mean"
     heading: ClassVar[str] = "mean"
+    family: ClassVar[str] = "mean"
 
     value: float
     n: int
     stderr: float
-    """As an estimate of the population's mean: noise and sampling error."""
     noise: float
-    """The part of it that the protocol adds."""
     ends: tuple[float, float]
-    """The ends of the domain."""
     protocol: str
     method: str = "unbiased"
     unit: str = ""
     figure: str = "mean"
-    """What the value is: the mean, or another figure that is estimated like one, such as a variance."""
     bounds: Bounds | None = None
-    """What gives the interval, where that is not a normal law."""
     is_within: bool = False
-    """Whether intervals stay between the ends, as those of a standard deviation do, which is not unbiased anyway."""
 
     @classmethod
     def nothing(cls, ends: tuple[float, float], protocol: str, unit: str = "") -> Mean:
-        """What is known before the first report."""
+        """The result before the first report."""
         return cls(math.nan, 0, math.nan, math.nan, ends, protocol, unit=unit)
 
     def _limits(self) -> tuple[float, float]:

@@ -1,11 +1,11 @@
-"""Models of whole records: one distribution behind all tables, from which any table and synthetic records come.
+"""Models of whole records: one distribution behind all tables, the source of any table and of synthetic records.
 
-Every model begins with the unbiased tables and the exact variance of their cells.
+Every model starts from the unbiased tables and the exact variance of their cells.
 
 independent    the product of the shares of the single columns
-max-entropy    tables made consistent and not negative, then the distribution with the largest entropy that has them
+max-entropy    tables made consistent and non-negative, then the distribution with the largest entropy that has them
                (iterative proportional fitting): with all pairs this is CALM
-shrink         the same, but first each interaction d (what a table has beyond the product of its columns) is multiplied
+shrink         the same, but first each interaction d (excess of a table over the product of its columns) is multiplied
                by max(0, 1 - freedom variance / |d|^2), so that a table that is all noise becomes independence
 latent         sum_z pi_z prod_j P_j(x_j | z), fitted to the tables by weighted least squares. The number of classes has
                the smallest Cp = chi^2 + 2 parameters, because the variance of the noise is known
@@ -30,22 +30,22 @@ from numpy.typing import NDArray
 
 from deniable._threads import one_thread
 from deniable.errors import MismatchError
-from deniable.results.base import Floats
+from deniable.results.rows import Floats
 
 MOST_CELLS = 1 << 18
-"""Cells of a distribution of whole records that is held as one table."""
+"""Maximum number of cells of a distribution of whole records that is stored as one table."""
 MOST_CLASSES = 24
 _SWEEPS, _CLOSE = 60, 1e-6
 _STARTS = 3
 
-View = tuple[int, ...]
+Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """One table that was asked for: unbiased shares, the variance of a cell, and the people."""
+    """One requested table: unbiased shares, the variance of a cell, and the people."""
 
-    view: View
+    view: Axes
     shares: Floats
     variance: float
     people: float
@@ -53,16 +53,16 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All tables that were asked for."""
+    """All requested tables."""
 
     sizes: tuple[int, ...]
     tables: tuple[Seen, ...]
 
     @cached_property
     def singles(self) -> list[Floats]:
-        """The shares of each column, from all tables that have it, by inverse variance; not negative, and one in all.
+        """The shares of each column, from all tables that have it, by inverse variance; non-negative, with sum one.
 
-        A column that no table has is even.
+        A column that no table has is uniform.
         """
         found = []
         for column, size in enumerate(self.sizes):
@@ -79,7 +79,7 @@ class Evidence:
 
 
 def simplex(values: Floats) -> Floats:
-    """The nearest shares that are not negative and add up to one.
+    """The nearest shares that are non-negative and sum to one.
 
     >>> simplex(np.array([0.7, 0.5, -0.1])).round(3).tolist()
     [0.6, 0.4, 0.0]
@@ -101,8 +101,8 @@ def outer(shares: Sequence[Floats]) -> Floats:
 
 
 def effects(table: Floats) -> Iterator[tuple[tuple[int, ...], Floats]]:
-    """The parts of a table that belong to each set of at least two of its axes: what is left of their means when those
-    of fewer axes are taken away. They are orthogonal to each other."""
+    """The parts of a table that belong to each set of at least two of its axes: the means over the other axes, minus
+    the parts of fewer axes. They are orthogonal to each other."""
     axes = range(table.ndim)
     means = {kept: table.mean(axis=tuple(a for a in axes if a not in kept), keepdims=True) for kept in _subsets(axes)}
     for kept in _subsets(axes):
@@ -116,9 +116,9 @@ def _subsets(axes: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def shrunk(seen: Seen, base: Floats, used: float = 0.0) -> Floats:
-    """The table with what it has beyond `base` shrunk, one set of axes after the other, and the margins of `base`.
+    """The table with its excess over `base` shrunk, one set of axes after the other, and the margins of `base`.
 
-    `used` is the part of the noise that the base has already followed.
+    `used` is the part of the noise that the base has already fitted.
     """
     found = base.copy()
     for kept, own in effects(seen.shares - base):
@@ -129,10 +129,10 @@ def shrunk(seen: Seen, base: Floats, used: float = 0.0) -> Floats:
     return found
 
 
-def consistent(tables: Sequence[tuple[View, Floats, float]]) -> list[Floats]:
+def consistent(tables: Sequence[tuple[Axes, Floats, float]]) -> list[Floats]:
     """Tables that agree wherever they overlap: the overlap of several is their mean by inverse variance.
 
-    Overlaps of fewer columns first; each later one leaves the earlier ones as they are. The third of each is the
+    Overlaps of fewer columns first; each later step keeps the earlier ones. The third of each is the
     variance of a cell.
     """
     found = [shares.astype(np.float64).copy() for _, shares, _ in tables]
@@ -155,13 +155,13 @@ def consistent(tables: Sequence[tuple[View, Floats, float]]) -> list[Floats]:
     return found
 
 
-def fitted(start: Floats, targets: Sequence[tuple[View, Floats]], sweeps: int = _SWEEPS) -> Floats:
-    """Iterative proportional fitting: the distribution nearest to `start` with the margins that are given.
+def fitted(start: Floats, targets: Sequence[tuple[Axes, Floats]], sweeps: int = _SWEEPS) -> Floats:
+    """Iterative proportional fitting: the distribution nearest to `start` with the given margins.
 
-    Where no distribution has them all, the mean of the last sweep's.
+    If no distribution has them all, the mean over the last sweep.
     """
     found = (start / start.sum()).reshape(-1)
-    # Which cell of each margin a record belongs to: counting by these is several times faster than sums over axes.
+    # The margin cell of each record: counting by these is several times faster than sums over axes.
     cells = [_cells_of(start.shape, view) for view, _ in targets]
     wanted = [target.reshape(-1) for _, target in targets]
     for _ in range(sweeps):
@@ -177,8 +177,8 @@ def fitted(start: Floats, targets: Sequence[tuple[View, Floats]], sweeps: int = 
     return whole
 
 
-def _cells_of(shape: tuple[int, ...], view: View) -> NDArray[np.intp]:
-    """The cell of a margin that each record belongs to, record by record."""
+def _cells_of(shape: tuple[int, ...], view: Axes) -> NDArray[np.intp]:
+    """The cell of a margin for each record, record by record."""
     found = np.zeros([1] * len(shape), dtype=np.intp)
     for axis in view:
         places = np.arange(shape[axis]).reshape([-1 if own == axis else 1 for own in range(len(shape))])
@@ -202,7 +202,7 @@ class Classes:
         size = self.weights.size
         return size - 1 + size * sum(len(one) - 1 for one in self.answers)
 
-    def marginal(self, view: View) -> Floats:
+    def marginal(self, view: Axes) -> Floats:
         """The shares of the combinations of some columns."""
         found = self.weights
         for column in view:
@@ -222,7 +222,7 @@ class Classes:
 
 
 class _Squares:
-    """Weighted squares of what classes miss of the tables, with its gradient; in unbounded coordinates (softmax)."""
+    """Weighted squared error of the classes on the tables, with its gradient; in unbounded coordinates (softmax)."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
@@ -230,7 +230,7 @@ class _Squares:
         self.rows = [slice(a, b) for a, b in pairwise(starts.tolist())]
         total = int(starts[-1])
         self.pairs = all(len(seen.view) == 2 for seen in evidence.tables)
-        # Of pairs all tables are one matrix, answers times answers.
+        # For pairs all tables are one matrix, answers times answers.
         self.wanted, self.trust = np.zeros((total, total)), np.zeros((total, total))
         for seen in evidence.tables if self.pairs else ():
             first, second = (self.rows[column] for column in seen.view)
@@ -280,7 +280,7 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def latent(evidence: Evidence, classes: int | None = None, seed: int = 0, start: Classes | None = None) -> Classes:
-    """The classes with the smallest Cp, or so many as are given; from `start` on, where there is one."""
+    """The classes with the smallest Cp, or a given number of them; starting from `start`, if given."""
     from scipy.optimize import minimize
 
     squares, random = _Squares(evidence), np.random.default_rng(seed)
@@ -317,7 +317,7 @@ def _coordinates(classes: Classes) -> Floats:
 
 
 def _split(classes: Classes, random: np.random.Generator) -> Classes:
-    """One class more: a class, more often a large one, becomes two that differ by chance."""
+    """One more class: a class, more often a large one, is split into two that differ at random."""
     size = classes.weights.size
     chosen = int(random.choice(size, p=classes.weights / classes.weights.sum()))
     weights = np.append(classes.weights, classes.weights[chosen] / 2)
@@ -339,9 +339,9 @@ class Whole:
 
     shares: Floats
     classes: Classes | None = None
-    """What it was blended with."""
+    """The distribution that it was blended with."""
 
-    def marginal(self, view: View) -> Floats:
+    def marginal(self, view: Axes) -> Floats:
         rest = tuple(axis for axis in range(self.shares.ndim) if axis not in view)
         order = np.argsort(np.argsort(view))
         found: Floats = np.transpose(self.shares.sum(axis=rest), order)
@@ -355,13 +355,13 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """Tables of some columns, each set fitted by itself where whole records have too many combinations."""
+    """Tables of some columns, each set fitted separately if whole records have too many combinations."""
 
     singles: tuple[Floats, ...]
-    tables: tuple[tuple[View, Floats], ...]
+    tables: tuple[tuple[Axes, Floats], ...]
     classes: Classes | None = None
 
-    def marginal(self, view: View) -> Floats:
+    def marginal(self, view: Axes) -> Floats:
         inside = [(own, table) for own, table in self.tables if set(own) <= set(view)]
         order = sorted(view)
         targets = [(tuple(order.index(column) for column in own), table) for own, table in inside]
@@ -389,7 +389,7 @@ def _shrink(evidence: Evidence, whole: bool = True) -> Core:
     return _made(evidence, evidence.singles, _shrunk_tables(evidence), whole)
 
 
-def _shrunk_tables(evidence: Evidence) -> list[tuple[View, Floats]]:
+def _shrunk_tables(evidence: Evidence) -> list[tuple[Axes, Floats]]:
     singles = evidence.singles
     return [
         (seen.view, simplex(shrunk(seen, outer([singles[column] for column in seen.view])))) for seen in evidence.tables
@@ -405,7 +405,7 @@ def _blend(evidence: Evidence, whole: bool = True, start: Classes | None = None)
 def _made(
     evidence: Evidence,
     singles: list[Floats],
-    tables: list[tuple[View, Floats]],
+    tables: list[tuple[Axes, Floats]],
     whole: bool,
     classes: Classes | None = None,
 ) -> Core:
@@ -419,7 +419,7 @@ METHODS = ("independent", "max-entropy", "shrink", "latent", "blend")
 
 @one_thread
 def core_of(evidence: Evidence, method: str, classes: int | None = None) -> Core:
-    """The distribution that a method gives for the tables."""
+    """The distribution of a method for the tables."""
     if method == "independent" or not evidence.tables:
         return _independent(evidence)
     if method == "latent":
@@ -429,7 +429,7 @@ def core_of(evidence: Evidence, method: str, classes: int | None = None) -> Core
 
 @one_thread
 def core_like(core: Core, method: str, evidence: Evidence) -> Core:
-    """The same kind of distribution for other tables, found sooner: from these classes on, or column by column."""
+    """The same kind of distribution for other tables, found faster: from these classes on, or column by column."""
     if isinstance(core, Classes):
         return latent(evidence, start=core) if method == "latent" else _independent(evidence)
     if core.classes is not None:
@@ -438,7 +438,7 @@ def core_like(core: Core, method: str, evidence: Evidence) -> Core:
 
 
 def given_last(table: Floats, first: int) -> Floats:
-    """Shares among the people with each combination of the axes from `first` on; even where there is nobody."""
+    """Shares among the people with each combination of the axes from `first` on; uniform if there is nobody."""
     if first == table.ndim:
         return table
     whole = table.sum(axis=tuple(range(first)), keepdims=True)

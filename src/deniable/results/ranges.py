@@ -1,21 +1,21 @@
-"""Shares of any range of a number, or of any rectangle of two, each with its exact standard error.
+"""Shares of any range of a number, or of any rectangle of two numbers, each with its exact standard error.
 
-Values     shares of the cells without negative ones (`method` says which fit); the least-squares shares behind them are
+Values     non-negative shares of the cells (`method` names the fit); the least-squares shares behind them are
            unbiased
-Intervals  the least-squares share and its standard error, which is exact for every range and for every rectangle whose
-           ends the grids know; cut to [0, 1] and widened to hold the value, where that lies outside
-Cells      whole numbers, or parts of an interval. A range whose end lies inside a cell is bracketed by the ranges
-           without and with that cell; so is a rectangle whose ends the grids do not know
-Rare       beside z standard errors the interval of a rectangle reaches z^2 / 6 of the most that one report can do
-           (Bernstein)
-Rectangles their table has the rectangles of one grid: the finest of which an even share can be told from none with n
-           people; `binned` gives others
+Intervals  the least-squares share and its standard error, which is exact for every range and for every rectangle
+           aligned with the grids; cut to [0, 1] and widened to contain the value, if that lies outside
+Cells      integers, or parts of an interval. A range that ends inside a cell is bracketed by the ranges
+           without and with that cell; so is a rectangle that is not aligned with the grids
+Rare       in addition to z standard errors the interval of a rectangle reaches z^2 / 6 of the largest effect of one
+           report (Bernstein)
+Rectangles their table has the rectangles of one grid: the finest one with an even share that n people can distinguish
+           from zero; `binned` gives others
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -25,23 +25,25 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
-from deniable.results.base import INK, NOTHING, Difference, Floats, Result, Rows, number, quantile
+from deniable.results.base import INK, NOTHING, Difference, Result, quantile
 from deniable.results.distribution import (
     KNOTS,
     MOST_BINS,
     Distribution,
+    Ends,
     Evidence,
     Figure,
     Readings,
     round_edges,
     with_fakes,
 )
+from deniable.results.rows import Drawing, Floats, Rows, View, number
 
 METHOD = "fitted to all levels, not negative"
 
 
 class RangeEvidence(Evidence, Protocol):
-    """What the shares of ranges of cells are read from."""
+    """The source of the shares of ranges of cells."""
 
     @property
     def leaves(self) -> int: ...
@@ -62,12 +64,18 @@ class RangeShares(Distribution):
         low, high = float(self.points[0]), float(self.points[-1])
         return low, high if self.is_whole else high + self.step
 
+    @property
+    def _boundaries(self) -> Floats:
+        return self._places
+
     def _error_of_bin(self) -> float | None:
+        if self.assumed is not None:
+            return None
         found = self._bracket_of(*(np.array([self._boundary(float(edge))]) for edge in self.edges))
         return math.sqrt(max(float(self._spread(one, True)[0]) for one in found))
 
     def _boundary(self, number: float) -> float:
-        """Where a number lies among the beginnings of the cells."""
+        """The position of a number among the beginnings of the cells."""
         place = (number - float(self.points[0])) / self.step
         return round(place) if abs(place - round(place)) < 1e-9 else place
 
@@ -89,13 +97,15 @@ class RangeShares(Distribution):
         return self.evidence.ranges(*inner, forged), self.evidence.ranges(*outer, forged)
 
     def _interval(
-        self, value: Floats, inner: Readings, outer: Readings, z: float, population: bool
+        self, value: Floats, ends: tuple[Floats, Floats], z: float, population: bool
     ) -> tuple[Floats, Floats]:
-        low = inner.value - self._reach(inner, z, population, -1)
-        high = outer.value + self._reach(outer, z, population, 1)
-        return np.minimum(np.clip(low, 0.0, 1.0), value), np.maximum(np.clip(high, 0.0, 1.0), value)
+        """Intervals of the shares of ranges of cells."""
+        inner, outer = self._bracket_of(*ends)
+        down, up = self._reach(inner, z, population, -1), self._reach(outer, z, population, 1)
+        free = Ends.of(inner.value - down, outer.value + up, value - down, value + up)
+        return self._chosen(free, value, ends, z, population)
 
-    # -- what a distribution asks for --------------------------------------------------------------
+    # -- the interface of a distribution -----------------------------------------------------------
 
     def _place(self, number: float) -> float:
         if not math.isfinite(number):
@@ -116,12 +126,14 @@ class RangeShares(Distribution):
 
     def _up_to(self, places: Floats, z: float, population: bool) -> tuple[Floats, Floats]:
         ends = np.clip(np.floor(places) + 1 if self.is_whole else places, 0.0, self.points.size)
-        found = self._bracket_of(np.zeros(ends.size), ends)
-        low, high = self._interval(np.interp(ends, self._places, self._totals), *found, z, population)
-        # Everybody is below the upper end, whatever reports about leaves beyond the last cell say.
+        value = np.interp(ends, self._places, self._totals)
+        low, high = self._interval(value, (np.zeros(ends.size), ends), z, population)
+        # Everybody is below the upper end, whatever the reports about leaves beyond the last cell are.
         return np.where(ends >= self.points.size, 1.0, low), np.where(ends <= 0, 0.0, high)
 
     def _crossings(self, shares: Sequence[float], z: float, population: bool) -> list[tuple[float, float]]:
+        if self.assumed is not None:
+            return super()._crossings(shares, z, population)
         last = self.points.size - (1 if self.is_whole else 0)
         knots = np.unique(np.round(np.linspace(0, last, KNOTS)))
         low, high = self._up_to(knots, z, population)
@@ -140,25 +152,25 @@ class RangeShares(Distribution):
             return super()._shares_of_bins(z, population)
         edges = np.array([self._boundary(float(edge)) for edge in self.edges])
         value = np.diff(np.interp(edges, self._places, self._totals))
-        found = self._bracket_of(edges[:-1], edges[1:])
-        return (value, *self._interval(value, *found, z, population))
+        low, high = self._interval(value, (edges[:-1], edges[1:]), z, population)
+        return value, low, high
 
     @cached_property
     def mean(self) -> Figure:
-        """Of an interval up to half a cell."""
+        """The mean; for an interval accurate up to half a cell."""
         play = 0.0 if self.is_whole else self.step / 2
         return self._fitted(self.points + play, play)
 
     @cached_property
     def variance(self) -> Figure:
-        """Of the numbers, in the square of the unit; of an interval as if each stood in the middle of its cell."""
+        """The variance of the numbers, in the square of the unit; in an interval as if all were in cell centres."""
         half = 0.0 if self.is_whole else self.step / 2
-        # The play of an interval: everybody moves within a cell.
+        # The slack of an interval: everybody may move within a cell.
         play = half * (self.ends[1] - self.ends[0]) + self._moved_mean(self._padded(self.points))
         return self._fitted((self.points + half - float(self.mean)) ** 2, play, lowest=0.0)
 
     def _fitted(self, weights: Floats, play: float, lowest: float = math.inf) -> Figure:
-        """The mean of weights of the cells: of the shares that are not negative, in the interval of least squares."""
+        """The mean of weights of the cells: from the non-negative shares, with the interval of least squares."""
         found = self._smooth_figure(self._padded(weights), 0.0, (play, play))
         if self.evidence is None:
             return found
@@ -166,14 +178,14 @@ class RangeShares(Distribution):
 
         def interval(level: float, population: bool) -> tuple[float, float]:
             low, high = found.interval(level, population)
-            # Around an estimated mean the smallest square is above zero, though all numbers may be the same.
+            # Around an estimated mean the smallest square is above zero, although all numbers may be equal.
             least, most = min(float(weights.min()), lowest) - play, float(weights.max()) + play
             return min(max(low, least), value), max(min(high, most), value)
 
         return Figure(value, interval, found.stderr)
 
     def _padded(self, weights: Floats) -> Floats:
-        """Of the cells and of the leaves beyond the last one, in which nobody is: they weigh like the last cell."""
+        """Weights of the cells and of the empty leaves beyond the last one, which get the weight of the last cell."""
         if self.evidence is None:
             return weights
         return np.pad(weights, (0, self.evidence.leaves - weights.size), mode="edge")
@@ -188,7 +200,7 @@ class RangeShares(Distribution):
 
 
 def cell_edges(points: Floats, bins: int, is_whole: bool) -> Floats:
-    """About so many bins over cells that begin at the points, with round numbers for edges.
+    """About `bins` bins over cells that begin at the points, with round numbers as edges.
 
     >>> cell_edges(np.arange(0.0, 24, 0.25), 5, False).tolist(), cell_edges(np.arange(18.0, 100), 4, True).tolist()
     ([0.0, 5.0, 10.0, 15.0, 20.0, 24.0], [18.0, 50.0, 100.0])
@@ -214,7 +226,7 @@ class Side(NamedTuple):
 
     @property
     def high(self) -> float:
-        """The last whole number, or the upper end."""
+        """The last integer, or the upper end."""
         return self.low + self.step * (self.cells - self.is_whole)
 
     @property
@@ -232,11 +244,11 @@ class Side(NamedTuple):
 
     @property
     def before(self) -> float:
-        """How far before its beginning a cell is drawn: whole numbers stand in the middle of theirs."""
+        """How far before its beginning a cell is drawn: integers are in the middle of theirs."""
         return self.step / 2 if self.is_whole else 0.0
 
     def places(self, span: tuple[float, float] | None) -> tuple[float, float]:
-        """A range of numbers, both included, as cells: where it begins, and where it ends; None is all of them."""
+        """A range of numbers, both included, as cells: its begin and its end; None is the whole range."""
         if span is None:
             return 0.0, float(self.cells)
         low, high = (float(end) for end in span)
@@ -250,17 +262,17 @@ class Side(NamedTuple):
 
 
 class RectangleEvidence(Protocol):
-    """What the shares of rectangles of cells are read from; rectangles are rows of (begin, end, begin, end)."""
+    """The source of the shares of rectangles of cells; rectangles are rows of (begin, end, begin, end)."""
 
     def fitted(self, ends: Floats) -> Floats:
-        """Shares that are not negative."""
+        """Non-negative shares."""
 
     def thinned(self, fakes: int) -> float: ...
 
     def bracket(self, ends: Floats, sharp: bool = False) -> tuple[Readings, Readings]:
-        """Unbiased figures of something that is at most as large as the shares, and of something that is at least so.
+        """Unbiased figures of a lower bound of the shares, and of an upper bound.
 
-        `sharp` asks for the shares themselves, wherever they are known, whatever the noise.
+        `sharp` requests the shares themselves, wherever they are known, whatever the noise.
         """
 
 
@@ -274,19 +286,19 @@ class RectangleShares(Result):
     sides: tuple[Side, Side]
     n: int
     evidence: RectangleEvidence | None
-    """None without reports."""
+    """None if there are no reports."""
     edges: tuple[Floats, Floats]
     """Where the rows and the columns of the table begin and end, in cells."""
     grids: tuple[tuple[Floats, Floats], ...]
-    """The edges of the grids that a table can have, from coarse to fine."""
+    """The edges of the possible grids of a table, from coarse to fine."""
     protocol: str
     method: str = FITTED
     noise: float = 1.0
-    """By how much the noise is larger, in variance, than that of n reports of different people."""
+    """Factor by which the variance of the noise exceeds that of n reports of different people."""
     people: float = 1.0
-    """The same of the sampling error."""
+    """The same factor for the sampling error."""
     unheard: float = 0.0
-    """The part of the sampling error that is also about those who answered, because not all of them were heard."""
+    """The part of the sampling error that also applies to those who answered, because only some of them count."""
 
     def rectangle(self, first: tuple[float, float] | None = None, second: tuple[float, float] | None = None) -> Figure:
         """The share of the people whose numbers lie in both ranges, ends included; None is any number."""
@@ -367,7 +379,7 @@ class RectangleShares(Result):
     def of_ranges(
         self, asked: Sequence[tuple[float, ...]], level: float = 0.95, population: bool = True
     ) -> Rows | None:
-        """The shares of rectangles, each of four numbers: from and to of the first number, then of the second."""
+        """The shares of rectangles, each given by four numbers: from and to of the first number, then of the second."""
         wanted = [one for one in asked if len(one) == 4]
         if not wanted:
             return None
@@ -379,7 +391,7 @@ class RectangleShares(Result):
         return Rows(labels, value, error, ends[:, 0], ends[:, 1], "", level, False, population, is_ordered=True)
 
     def binned(self, bins: int) -> RectangleShares:
-        """The same with the finest grid that has at most so many rows and columns."""
+        """The same with the finest grid that has at most `bins` rows and columns."""
         if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= MOST_BINS:
             raise NumberError(f"the number of bins is a whole number from 1 to {MOST_BINS:,}, not {bins!r}")
         few = [grid for grid in self.grids if max(edges.size for edges in grid) <= bins + 1]
@@ -387,21 +399,28 @@ class RectangleShares(Result):
 
     @property
     def unbiased(self) -> RectangleShares:
-        """The same by least squares: unbiased, and negative now and then."""
+        """The same by least squares: unbiased, and sometimes negative."""
         return replace(self, method=UNBIASED)
 
-    @property
-    def headline(self) -> str:
+    def drawings(self, view: View, rows: Rows, further: bool = True) -> list[Drawing]:
+        found = [Drawing("rectangles", "map", rows, self.heading)]
+        asked = self.of_ranges(view.ranges, view.level, view.population) if further else None
+        return found if asked is None else [*found, Drawing("ranges", "points", asked, "share", True)]
+
+    def finding(self) -> tuple[str, Mapping[str, Any], str] | None:
         """The most common rectangle of the table, with an interval that holds for all of them at once."""
         if not self.n:
-            return ""
+            return None
         rows = self.table(simultaneous=True)
         most = int(np.argmax(rows.value))
-        value, low, high = (number(100 * one[most], 0) for one in (rows.value, rows.low, rows.high))
-        return f"Most often {rows.labels[most]}: {value} % ({low} to {high}), n = {self.n:,}"
+        share, first, last = (float(one[most]) for one in (rows.value, rows.low, rows.high))
+        value, low, high = (number(100 * one, 0) for one in (share, first, last))
+        said = f"Most often {rows.labels[most]}: {value} % ({low} to {high}), n = {self.n:,}"
+        facts = {"label": str(rows.labels[most]), "value": share, "low": first, "high": last, "n": self.n}
+        return "most often", facts, said
 
     def __sub__(self, other: Result) -> Difference:
-        """How the shares of rectangles differ between two independent groups; in the grid that both can show."""
+        """The differences of the shares of rectangles between two independent groups, in the grid of both."""
         if isinstance(other, RectangleShares) and self.sides == other.sides and len(self.grids) == len(other.grids):
             edges = min(self.edges, other.edges, key=lambda grid: grid[0].size * grid[1].size)
             return Result.__sub__(replace(self, edges=edges), replace(other, edges=edges))
@@ -424,7 +443,7 @@ class RectangleShares(Result):
         simultaneous: bool = False,
         population: bool = True,
     ) -> Any:
-        """A map of the rectangles, darker where more people are; a dot where the interval contains zero.
+        """A map of the rectangles, darker with more people; a dot if the interval contains zero.
 
         Returns the axes; `most` is not used.
         """
@@ -459,6 +478,6 @@ def heat_map(result: RectangleShares, rows: Rows, ax: Any = None) -> Any:
     ax.set(xlabel=second.title, ylabel=first.title)
     if first.unit and (first.unit, first.step) == (second.unit, second.step):
         ax.set_aspect("equal")
-    # In lines of its own, because a longer one would run into the scale of colours.
+    # On separate lines, because a longer one would overlap the colour scale.
     ax.set_title(f"{result.headline or NOTHING}\n{result.title}\n{rows.interval_name}", fontsize="medium")
     return ax

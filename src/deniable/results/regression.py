@@ -1,31 +1,31 @@
-"""Coefficients of a regression: steps of Newton's method at published coefficients, put together, with their errors.
+"""Coefficients of a regression: Newton steps at published coefficients, combined, with their errors.
 
-Evidence   of each batch of people: the mean gradient and the mean curvature at the coefficients that the batch was
-           asked at, each entry with the variance of its own reports. The entries come from different people
+Evidence   from each batch of people: the mean gradient and the mean curvature at the batch's published
+           coefficients, each entry with the variance of its own reports. The entries come from different people
 Estimate   the coefficients where sum_r w_r (g_r - M (theta - at_r)) vanishes; w_r is inverse to the variance of the
            gradient of batch r, and M is the mean of the curvatures, with weights m_r inverse to theirs. One batch is
            one step of Newton's method
-Start      a logistic regression that is asked at 0 has the means of products of all columns, and so Fisher's linear
-           discriminant (`discriminant`), which is near its coefficients. It says where to ask next, and is the estimate
-           where later batches have a larger error, or there are none
+Start      a logistic regression asked at 0 has the means of products of all columns, and so Fisher's linear
+           discriminant (`discriminant`), which is near its coefficients. It determines where to ask next, and is the
+           estimate if later batches have a larger error, or if there are no later batches
 Error      noise, by the delta method: M^-1 Var(sum_r w_r (g_r - M (theta - at_r))) M^-1. Reports vary by noise and by
            who was asked, so that errors are about the population
 Remainder  the curvature of a logistic regression changes on the way from at_r to theta, by at most the third
            derivative, E l'' (x'Kx) x with K = sum_r w_r (v_r / 2 - sum_s m_s v_s) v_r' and v_r = theta - at_r. As |l''|
            <= l', by Cauchy and Schwarz it moves a coefficient by at most b (M^-1)_jj^(1/2) with b^2 = E l' (x'Kx)^2,
            which is (2 tr (KM)^2 + (tr KM)^2) / E l' if forms x'v are spread like a normal law. An unknown shift within
-           this bound adds b^2 / 3 M^-1 to the covariance. Of the discriminant, b is half of its distance from one step
-           of Newton's method, which it corrects. That is no bound, as nobody was asked there: of 300 simulated
+           this bound adds b^2 / 3 M^-1 to the covariance. For the discriminant, b is half of its distance from one
+           step of Newton's method, which it corrects. That is not a bound, as nobody was asked there: of 300 simulated
            populations, with correlated, skewed, rare and curved columns, 95 percent were within it
-Ridge      where the smallest eigenvalue of the curvature is less than 3 times its own standard error, as with columns
-           that say nearly the same, l is added to the diagonal, but for the constant, so that it gets there (ridge
-           regression), and the method says so. That moves coefficients by l (M + l)^-1 (theta - at), which no report
-           tells. Assumed is that no coefficient is more than twice as large as the largest one found, L: anywhere
-           between -L and L with equal chances, this adds l^2 L^2 / 3 (M + l)^-2 to the covariance
-Unknown    where ridge regression may move all coefficients by as much as the largest one found, nothing is estimated,
-           and a note says so
-Forged     up to m reports may be forged: each figure of gradient and curvature by itself is put where the honest ones
-           may have it, the largest and the smallest, and the equations are solved again. The hull of all these
+Ridge      if the smallest eigenvalue of the curvature is less than 3 times its own standard error, as with nearly
+           redundant columns, l is added to the diagonal, except for the constant, to reach that size (ridge
+           regression), and the method says so. That moves coefficients by l (M + l)^-1 (theta - at), which the reports
+           do not determine. The assumption is that no coefficient exceeds twice the largest one found, L: uniform
+           between -L and L, this adds l^2 L^2 / 3 (M + l)^-2 to the covariance
+Unknown    if ridge regression may move all coefficients by as much as the largest one found, nothing is estimated,
+           and a note explains it
+Forged     up to m reports may be forged: each figure of gradient and curvature is set to the largest and to the
+           smallest value that the honest reports may have, and the equations are solved again. The hull of all these
            intervals holds if one figure has all the forged reports; to the first order of m / n, as the step is linear
            in every figure given the others, no division among several figures moves a coefficient further
 Units      coefficients are per unit of a column, in the unit of the target or in log odds
@@ -45,46 +45,47 @@ import numpy as np
 
 from deniable._threads import one_thread
 from deniable.errors import LabelError, ShapeError
-from deniable.results.base import NOTHING, Floats, Result, Rows, Weights, quantile
+from deniable.results.base import NOTHING, Result, Weights, quantile
+from deniable.results.rows import Floats, Rows
 from deniable.results.significance import Measured
 
 _SURE = 3.0
-"""How many times its own standard error the smallest eigenvalue of the curvature must be."""
+"""Minimum ratio of the smallest eigenvalue of the curvature to its own standard error."""
 
 
 _GROWTH, _TRIES = 1.25, 60
-"""By how much a ridge grows until it is enough."""
+"""Factor by which a ridge grows until it is large enough, and the maximum number of tries."""
 
 _SEEN = 0.4
-"""From this share of the standard error on, a note says what is not yet converged."""
+"""From this fraction of the standard error on, a note states what has not converged yet."""
 _HALF, _RARE = Fraction(1, 2), Fraction(1, 100)
 
 
 class Entry(NamedTuple):
-    """One figure of the curvature: its mean, the variance of that mean, and where it stands in the matrix."""
+    """One figure of the curvature: its mean, the variance of that mean, and its position in the matrix."""
 
     mean: float
     variance: float
     places: tuple[tuple[int, int], ...]
     weights: Weights | None = None
-    """What one report can say about it; None where nobody is asked."""
+    """Possible contributions of one report; None if nobody is asked."""
 
 
 class Batch(NamedTuple):
-    """What one batch of people says."""
+    """The evidence from one batch of people."""
 
     at: Floats
-    """The coefficients that it was asked at."""
+    """The coefficients at which it was asked."""
     gradient: Floats
     variances: Floats
-    """Of the gradient."""
+    """The variance of the gradient."""
     curvature: tuple[Entry, ...]
     n: int
     weights: tuple[Weights, ...] = ()
-    """What one report can say about each entry of the gradient."""
+    """Possible contributions of one report to each entry of the gradient."""
 
     def honest(self, fakes: int) -> Iterator[Batch]:
-        """What the honest reports may say if so many are forged, all of them about one figure: at the extremes."""
+        """The extreme values of the honest reports if `fakes` reports are forged, all of them about one figure."""
         for place, weights in enumerate(self.weights):
             for mean, grown in _extremes(float(self.gradient[place]), weights, fakes):
                 gradient, variances = self.gradient.copy(), self.variances.copy()
@@ -107,7 +108,7 @@ class Batch(NamedTuple):
 
 
 def _extremes(mean: float, weights: Weights, fakes: int) -> Iterator[tuple[float, float]]:
-    """The largest and the smallest mean of the honest reports, and by how much its variance is larger."""
+    """The largest and the smallest mean of the honest reports, and the factor by which its variance grows."""
     left = weights.reports - fakes
     for said in (weights.lowest, weights.highest):
         known = left > 0
@@ -122,7 +123,7 @@ def _pattern(entry: Entry, size: int) -> Floats:
 
 
 class Scale(NamedTuple):
-    """How coefficients of features on a scale from -1 to 1 become coefficients of columns in their units."""
+    """Converts coefficients of features on a scale from -1 to 1 to coefficients of columns in their units."""
 
     matrix: Floats
     shift: Floats
@@ -132,26 +133,26 @@ class Scale(NamedTuple):
 
     @property
     def ends(self) -> Floats:
-        """Between which ends each coefficient of a column lies."""
+        """The ends between which each coefficient of a column lies."""
         reach = self.largest * np.abs(self.matrix).sum(axis=1)
         return np.stack([self.shift - reach, self.shift + reach], axis=1)
 
 
 class Solved(NamedTuple):
-    """Coefficients, with the covariance of their noise and of what is left to the solution."""
+    """Coefficients, with the covariance of their noise and of the remaining distance to the solution."""
 
     value: Floats
     noise: Floats
     remainder: Floats
     ridge: float = 0.0
-    """What was added to the curvature."""
+    """The ridge added to the curvature."""
 
 
 @one_thread
 def solved(batches: Sequence[Batch], link: str) -> Solved | None:
-    """Coefficients with their errors, by ridge regression where the noise could make the curvature singular.
+    """Coefficients with their errors, by ridge regression if the noise could make the curvature singular.
 
-    None where nothing is known even then.
+    None if even that gives no estimate.
     """
     known = [one for one in batches if np.isfinite(one.variances).all() and (one.variances > 0).all()]
     start, later = ([one for one in known if bool(one.at.any()) == moved] for moved in (False, True))
@@ -173,12 +174,12 @@ class _Pool(NamedTuple):
     weights: Floats
     parts: Floats
     curvature: Floats
-    """With the ridge."""
+    """The curvature including the ridge."""
     ridge: float = 0.0
 
     @classmethod
     def of(cls, batches: Sequence[Batch], ridge: bool) -> _Pool | None:
-        """None where noise could make the curvature singular, unless a ridge may be added."""
+        """None if noise could make the curvature singular, unless a ridge may be added."""
         if not batches:
             return None
         weights = _shares([float(one.variances.mean()) for one in batches])
@@ -198,7 +199,7 @@ class _Pool(NamedTuple):
         return None
 
     def _if_known(self) -> _Pool | None:
-        """Itself, unless the ridge alone may move every slope by as much as the largest one found."""
+        """The pool itself, unless the ridge alone may move every slope by as much as the largest one found."""
         largest, moved = float(np.abs(self.step[1:]).max()), np.sqrt(np.diagonal(self.pulled)[1:])
         return self if (moved < largest).any() else None
 
@@ -208,7 +209,7 @@ class _Pool(NamedTuple):
 
     @property
     def pulled(self) -> Floats:
-        """What the ridge adds to the covariance, if no slope is more than twice as large as the largest one found."""
+        """The ridge's addition to the covariance, if no slope is more than twice as large as the largest one found."""
         slopes = np.diag([0.0, *np.ones(len(self.curvature) - 1)])
         largest = 2 * float(np.abs(self.step[1:]).max(initial=0.0)) if self.ridge else 0.0
         moves = self.ridge * largest * np.linalg.solve(self.curvature, slopes)
@@ -233,7 +234,7 @@ class _Pool(NamedTuple):
         return found
 
     def entries(self) -> Iterator[tuple[float, Floats]]:
-        """Of each figure of the curvatures its variance, times its weight squared, and its places in the matrix."""
+        """For each figure of the curvatures its variance, times its weight squared, and its positions in the matrix."""
         for part, one in zip(self.parts, self.batches, strict=True):
             for entry in one.curvature:
                 yield float(part) ** 2 * entry.variance, _pattern(entry, self.curvature.shape[0])
@@ -306,7 +307,7 @@ def _shares(variances: Sequence[float]) -> Floats:
 
 
 def _mean_variance(batch: Batch) -> float:
-    """Of an entry of the curvature, over the whole matrix."""
+    """Mean variance of an entry of the curvature, over the whole matrix."""
     size = batch.at.size
     return sum(entry.variance * float(_pattern(entry, size).sum()) for entry in batch.curvature) / size**2
 
@@ -314,6 +315,20 @@ def _mean_variance(batch: Batch) -> float:
 @dataclass(frozen=True, eq=False, repr=False)
 class Regression(Result):
     """The coefficients of a linear or logistic regression.
+
+    Args:
+        labels: Names of the coefficients.
+        value: The coefficients.
+        covariance: Their covariance matrix.
+        n: Number of reports.
+        protocol: Name of the protocol.
+        method: How the steps were made.
+        link: "linear" or "logistic".
+        target: Name of the column that is explained.
+        units: Unit of each coefficient.
+        ends: The ends between which each coefficient lies, whatever the reports are.
+        unconverged: The part of the standard errors due to the remaining distance of the steps from the solution.
+        honest: The extreme results of the honest reports if a given number of reports is forged.
 
     >>> found = Regression(("intercept", "age"), np.array([1.0, 0.5]), np.diag([0.04, 0.01]), 1000, "Queries")
     >>> found.coefficients["age"], [round(end, 2) for end in found.interval()[1].tolist()]
@@ -333,11 +348,8 @@ class Regression(Result):
     target: str = ""
     units: tuple[str, ...] = ()
     ends: Floats | None = None
-    """Between which ends each coefficient lies, whatever the reports say."""
     unconverged: Floats | None = None
-    """The part of the standard errors that comes from how far the steps may still be from the solution."""
     honest: Callable[[int], list[Regression]] | None = None
-    """What the honest reports may say if so many are forged, at the extremes."""
 
     @classmethod
     def of(
@@ -386,7 +398,7 @@ class Regression(Result):
         return found
 
     def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
-        """A confidence interval per coefficient, (p, 2); the whole range where nothing is known."""
+        """A confidence interval per coefficient, (p, 2); the whole range if nothing is known."""
         if not self.is_known:
             return np.tile([-math.inf, math.inf], (len(self.labels), 1)) if self.ends is None else self.ends
         reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr
@@ -445,7 +457,7 @@ class Regression(Result):
 
     @property
     def _not_yet(self) -> list[str]:
-        """How much of the errors is not noise, where it makes intervals a tenth wider."""
+        """How much of the errors is not noise, if it makes intervals a tenth wider."""
         if self.unconverged is None or not self.is_known or RIDGE in self.said:
             return []
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -477,4 +489,4 @@ RIDGE = (
     "the question was asked at, and the errors have what that may have moved them by, if none is more than twice as "
     "large as the largest one here"
 )
-TOO_FEW = "too few reports: the noise hides how the columns hang together, so that no coefficient is known"
+TOO_FEW = "too few reports: the noise hides how the columns are associated, so that no coefficient is known"

@@ -1,19 +1,19 @@
-"""Shares of the items of sets, and what stands beside them: set sizes, and sets of items that occur together.
+"""Shares of the items of sets, with set sizes, and sets of items that occur together.
 
-Items      each share is about the people who have the item: the shares do not add up to one
-Cut        where sets may be larger than what a device reports, a share is of the reported items: an item of a large set
-           is drawn with a part of its probability, and nobody knows how large the large sets are. Every form of the
-           table says so: as the unit of its rows, and in its method
-Top        the k items with the largest estimates were chosen because they are large, so their intervals allow for it:
-           given that a count lies above that of the best item left out, it is a binomial number cut off there (where
-           errors are known alone, a normal one), and the interval holds the shares under which it would not be
-           extreme. So on average 95 of 100 of the chosen
-           items have their share in their interval; of an item that was just chosen it reaches far down
-Sizes      how many people have no item, one, two, ...; the last size has all larger ones
-Together   sets of items that were scored in another group of the respondents, so that choosing candidates by the shares
-           of items leaves their errors alone. lift = share of the set / product of the shares of its items. They are
-           ranked by a best guess, between the unbiased share and the product, each by its error
-Means      of the numbers of keys: a ratio of two estimates, with Fieller's interval
+Items      each share refers to the people who have the item: the shares do not sum to one
+Cut        if sets may be larger than what a device reports, a share refers to the reported items: an item of a large
+           set is drawn with reduced probability, and the sizes of the large sets are unknown. Every form of the
+           table shows this: as the unit of its rows, and in its method
+Top        the k items with the largest estimates were selected because they are large, and their intervals allow for
+           it: given that a count lies above that of the best item left out, it has a truncated binomial law (if only
+           errors are known, a truncated normal one), and the interval contains the shares under which it would not be
+           extreme. So on average 95 of 100 selected items have their share in their interval; for an item that was
+           just selected it reaches far down
+Sizes      how many people have no item, one, two, ...; the last size includes all larger ones
+Together   sets of items that were scored in another group of the respondents, so that selecting candidates by the
+           shares of items does not affect their errors. lift = share of the set / product of the shares of its items.
+           They are ranked by a best guess, between the unbiased share and the product, weighted by their errors
+Means      of the numbers of keys: a ratio of two estimates, with the ratios that the reports do not exclude
 """
 
 from __future__ import annotations
@@ -28,24 +28,28 @@ import numpy as np
 from deniable._extras import require
 from deniable.errors import LabelError, MismatchError, NumberError
 from deniable.labels import Label, shown, text
-from deniable.results.base import Floats, Result, Rows, quantile
-from deniable.results.bounds import Numbers, cut_ends
+from deniable.results.base import Result, quantile
+from deniable.results.bounds import Numbers, PairLaw, crossings, cut_ends, mean_ends
+from deniable.results.rows import Drawing, Floats, Rows, View
 from deniable.results.shares import Estimate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemShares(Estimate):
-    """Estimated shares of items, with those of set sizes and of sets of items."""
+    """Estimated shares of items, with those of set sizes and of sets of items.
+
+    Args:
+        sizes: How many people have each number of items.
+        together: Sets of two items or more; None if they were not asked for.
+        at_most: Number of items to which larger sets are cut at random; 0 if no set can be larger.
+    """
 
     kind: ClassVar[str] = "items"
     is_whole: ClassVar[bool] = False
 
     sizes: Estimate | None = None
-    """How many people have each number of items."""
     together: TogetherShares | None = None
-    """Sets of two items and more; None where they were not asked for."""
     at_most: int = 0
-    """Larger sets were cut down to so many items by chance; 0 where none can be larger."""
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         rows = super().table(level, simultaneous, population)
@@ -56,7 +60,7 @@ class ItemShares(Estimate):
 
     @property
     def pairs(self) -> TogetherShares:
-        """Sets of two items or more; raises MismatchError where no group of respondents was asked for them."""
+        """Sets of two items or more; raises MismatchError if no group of respondents was asked for them."""
         if self.together is None:
             raise MismatchError(
                 "only single items were asked for: dn.ItemSets(domain, epsilon, largest=2) asks a group of the "
@@ -65,7 +69,7 @@ class ItemShares(Estimate):
         return self.together
 
     def top(self, k: int) -> TopShares:
-        """The k items with the largest estimates, with intervals that allow for having chosen them."""
+        """The k items with the largest estimates, with intervals that allow for the selection."""
         return TopShares.of(self, k)
 
     @property
@@ -86,7 +90,7 @@ class ItemShares(Estimate):
         ]
 
     def consistent(self, method: str = "norm-sub") -> ItemShares:
-        """Shares that lie between 0 and 1; items do not exclude each other, so they need not add up to one."""
+        """Shares between 0 and 1; items do not exclude each other, so they need not sum to one."""
         from deniable.postprocess import named
 
         raw = self.raw or self
@@ -106,10 +110,14 @@ class ItemShares(Estimate):
         together = None if self.together is None else self.together.robust(fakes)
         return replace(super()._robust(fakes), sizes=sizes, together=together)
 
-    def further(self, level: float = 0.95, population: bool = True) -> dict[str, Rows]:
-        found = {} if self.sizes is None else {"sizes": self.sizes.table(level, population=population)}
-        if self.together is not None:
-            found["together"] = self.together.shown.table(level, population=population)
+    def drawings(self, view: View, rows: Rows, further: bool = True) -> list[Drawing]:
+        found = super().drawings(view, rows, further)
+        if further and self.sizes is not None:
+            sizes = self.sizes.table(view.level, population=view.population)
+            found.append(Drawing("sizes", "bars", sizes, "share", True))
+        if further and self.together is not None:
+            together = self.together.shown.table(view.level, population=view.population)
+            found.append(Drawing("together", "matrix", together, "share", True))
         return found
 
     def __repr__(self) -> str:
@@ -118,13 +126,17 @@ class ItemShares(Estimate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopShares(Estimate):
-    """The figures with the largest estimates, the largest first; intervals allow for the choice."""
+    """The figures with the largest estimates, the largest first; intervals allow for the selection.
+
+    Args:
+        cut: The largest estimated share that was left out.
+        unit: What the figures are shares of.
+    """
 
     kind: ClassVar[str] = "items"
     is_whole: ClassVar[bool] = False
 
     cut: float = -math.inf
-    """The largest estimated share that was left out."""
     unit: str = ""
 
     @classmethod
@@ -163,18 +175,22 @@ class TopShares(Estimate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TogetherShares(Estimate):
-    """Estimated shares of the people who have all items of a set, for candidate sets of two items and more."""
+    """Estimated shares of the people who have all items of a set, for candidate sets of two items or more.
+
+    Args:
+        sets: The items of each candidate.
+        lift: How many times as common the set is as if its items were independent.
+        lift_stderr: Standard error of the lift.
+        guess: Shares by `best_guess`: biased, and without intervals.
+    """
 
     kind: ClassVar[str] = "together"
     is_whole: ClassVar[bool] = False
 
     sets: Sequence[tuple[Label, ...]] = ()
-    """The items of each candidate."""
     lift: Floats | None = None
-    """How many times as common the set is as if its items had nothing to do with each other."""
     lift_stderr: Floats | None = None
     guess: Floats | None = None
-    """Shares by `best_guess`: biased, and without intervals."""
 
     @property
     def blended(self) -> Floats:
@@ -188,7 +204,7 @@ class TogetherShares(Estimate):
 
     @property
     def shown(self) -> TogetherShares:
-        """The candidates that look most common."""
+        """The candidates that appear most common."""
         return self.likely(MOST_SHOWN)
 
     def top(self, k: int) -> TogetherShares:
@@ -197,7 +213,7 @@ class TogetherShares(Estimate):
         return replace(self._take(order), method="unbiased, ranked by the unbiased shares")
 
     def chosen(self, k: int) -> TopShares:
-        """The k candidates with the largest estimates, with intervals that allow for having chosen them."""
+        """The k candidates with the largest estimates, with intervals that allow for the selection."""
         return TopShares.of(self, k)
 
     def _take(self, places: Any) -> TogetherShares:
@@ -217,7 +233,7 @@ class TogetherShares(Estimate):
         )
 
     def of(self, *items: Label) -> dict[str, Any]:
-        """The row of one set, in whatever order its items are given; raises LabelError if it is no candidate."""
+        """The row of one set, with its items in any order; raises LabelError if it is not a candidate."""
         wanted = set(items)
         for place, one in enumerate(self.sets):
             if set(one) == wanted:
@@ -236,7 +252,7 @@ class TogetherShares(Estimate):
         return replace(self, counts=np.clip(raw.counts, 0.0, max(raw.n, 0)), method="between 0 and 1", raw=raw)
 
     def matrix(self, items: Sequence[Label]) -> Floats:
-        """Estimated shares of pairs as a matrix over these items; NaN where a pair is no candidate."""
+        """Estimated shares of pairs as a matrix over these items; NaN if a pair is not a candidate."""
         place = {item: i for i, item in enumerate(items)}
         out = np.full((len(place), len(place)), math.nan)
         for one, share in zip(self.sets, self.frequencies, strict=True):
@@ -260,24 +276,26 @@ class TogetherShares(Estimate):
 MOST_SHOWN = 100
 
 OF_REPORTED = "of reported items"
-"""What shares are of where sets are cut down."""
+"""What shares refer to if sets are cut."""
 
 RANKED_BY_GUESS = (
     "items that occur together are listed by a best guess, from the shares of single items and of sets; the shares "
     "beside them are unbiased"
 )
 
+_RATIOS = np.linspace(-1.0, 1.0, 65)
+"""Means of keys to try, on the scale from -1 to 1."""
 _SURE, _LEAST = 4.0, 0.05
-"""Before any data the factor of pairs is one, by about a half; and it is at least so much."""
+"""Prior weight of a factor of one for pairs (one, give or take about a half); and the smallest factor."""
 _CLEAR, _FINE, _PASSES = 6.0, 4, 200
-"""Standard errors above which a share is taken as it is; steps of the prior per standard error; passes of its fit."""
+"""Standard errors above which a share is not shrunk; steps of the prior per standard error; passes of its fit."""
 
 
 def shrunk(shares: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """The mean and the mean square of each true share, given all estimates: of many, most of the largest are luck.
+    """The mean and the mean square of each true share, given all estimates: among many, most of the largest are luck.
 
     By empirical Bayes: the prior of the true shares is fitted to the estimates by EM (nonparametric maximum
-    likelihood, on a grid). Shares that stand far out of the noise stay as they are.
+    likelihood, on a grid). Shares far above the noise are unchanged.
 
     >>> shares = np.append(np.random.default_rng(1).normal(size=999), 20.0)
     >>> means, _ = shrunk(shares, np.ones(1000))
@@ -302,18 +320,18 @@ def shrunk(shares: Floats, errors: Floats) -> tuple[Floats, Floats]:
 
 
 def best_guess(shares: Floats, noise: Floats, products: Floats, squares: Floats) -> Floats:
-    """Shares of sets, pulled from the unbiased ones towards the products of the shares of their items.
+    """Shares of sets, shrunk from the unbiased ones towards the products of the shares of their items.
 
-    Products have little noise and are wrong by how far items go together. Both errors are estimated: `products` and
-    `squares` are the mean and the mean square of each product given what is known of the items (`shrunk`), and how
-    far items go together comes from all sets.
+    Products have little noise, but they are wrong by the association of the items. Both errors are estimated:
+    `products` and `squares` are the mean and the mean square of each product given the evidence on the items
+    (`shrunk`), and the association of items is estimated from all sets.
     """
     weight = 1 / np.maximum(noise, 1e-300)
     # Subsampling shrinks pairs more than items: one factor for all of them.
     factor = (float((weight * products * shares).sum()) + _SURE) / (float((weight * products**2).sum()) + _SURE)
     prior, square = max(_LEAST, factor) * products, max(_LEAST, factor) ** 2 * squares
     unknown = np.maximum(square - prior**2, 0.0)
-    # How far items go together is taken at its lower end: what may be noise is left to the products.
+    # The association of items is taken at its lower end: what may be noise is left to the products.
     worth = weight**2 * square
     apart, doubt = (shares - prior) ** 2 - noise - unknown, 2 * np.square(worth * (noise + unknown)).sum()
     spread = max(0.0, float((worth * apart).sum()) - math.sqrt(float(doubt))) / max(
@@ -340,7 +358,23 @@ class KeyShares(ItemShares):
 class KeyMeans(Result):
     """The mean of the numbers of each key, among the people who have it: a ratio of two estimates.
 
-    On the scale from -1 to 1: the numbers of a key add up to `sums`, per person, and `shares` of the people have it.
+    On the scale from -1 to 1: the numbers of a key sum to `sums`, per person, and `shares` of the people have it.
+
+    Args:
+        labels: The keys.
+        n: Number of reports.
+        shares: Estimated share of people who have each key.
+        sums: Estimated sum of the numbers of each key, per person.
+        share_noise: Variance of each share due to the protocol.
+        sum_noise: Variance of each sum due to the protocol.
+        noise_between: Covariance of share and sum due to the protocol.
+        ends: Ends of the interval of numbers.
+        protocol: Name of the protocol.
+        method: Name of the estimator.
+        unit: Unit of the numbers.
+        people: Factor by which the sampling variance exceeds that of n different people.
+        law: Probabilities that reports support the two ends of a key.
+        worth: Number of independent reports that one report equals, for each key.
     """
 
     kind: ClassVar[str] = "means"
@@ -351,7 +385,6 @@ class KeyMeans(Result):
     shares: Floats
     sums: Floats
     share_noise: Floats
-    """Variances that the protocol adds, of shares and sums, and their covariance."""
     sum_noise: Floats
     noise_between: Floats
     ends: tuple[float, float]
@@ -359,16 +392,17 @@ class KeyMeans(Result):
     method: str = "ratio"
     unit: str = ""
     people: float = 1.0
-    """By how much the sampling variance is larger than that of n different people."""
+    law: PairLaw | None = None
+    worth: Floats | float = 1.0
 
     @classmethod
     def nothing(cls, labels: Sequence[Label], ends: tuple[float, float], protocol: str, unit: str = "") -> KeyMeans:
-        """What is known before the first report."""
+        """The result before the first report."""
         none = np.full(len(labels), math.nan)
         return cls(labels, 0, none, none, none, none, none, ends, protocol, unit=unit)
 
     def _variances(self) -> tuple[Floats, Floats, Floats]:
-        """Of shares and sums, and between them. Rounding is a part of having drawn these people: it is always there."""
+        """Variances of shares and sums, and their covariance. Rounding is part of the sampling: always included."""
         share = np.clip(self.shares, 0.0, 1.0)
         sums = np.clip(self.sums, -share, share)
         each = self.people / max(1, self.n)
@@ -391,13 +425,13 @@ class KeyMeans(Result):
 
     @property
     def _ratio(self) -> Floats:
-        """Where a share is estimated at none, nothing is known: the middle."""
+        """The ratio; if a share is estimated at zero, nothing is known: the middle."""
         known = np.maximum(self.shares, 1e-300)
         return np.where(self.shares > 0, np.clip(self.sums / known, -1.0, 1.0), 0.0)
 
     @property
     def stderr(self) -> Floats:
-        """By the delta method; infinite where a share is estimated at none."""
+        """By the delta method; infinite if a share is estimated at zero."""
         if not self.n:
             return np.full(len(self.labels), math.nan)
         share, total, between = self._variances()
@@ -408,7 +442,7 @@ class KeyMeans(Result):
             return np.where(self.shares > 0, np.sqrt(spread) / self.shares * (high - low) / 2, np.inf)
 
     def _honest(self) -> list[KeyMeans]:
-        """What the honest reports may say, at the extremes: the forged ones all support both ends of a key, one end or
+        """The extreme results of the honest reports: the forged ones all support both ends of a key, one end or
         none. A ratio has its extremes there."""
         assert self.weights is not None
         lowest, highest, left = self.weights.lowest, self.weights.highest, self.n - self.fakes
@@ -421,12 +455,18 @@ class KeyMeans(Result):
         return found
 
     def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
-        """By Fieller's theorem, cut to the interval of the numbers."""
+        """The ratios r for which sum - r share may have mean zero, cut to the interval of the numbers.
+
+        By the bounds of means if the number of reports for each end of a key is known, else by Fieller's theorem.
+        """
         if not self.n or self.fakes >= self.n:
             return np.tile(np.array(self.ends, dtype=np.float64), (len(self.labels), 1))
         if self.fakes:
             each = np.array([one.interval(level, simultaneous) for one in self._honest()])
             return np.stack([each[..., 0].min(axis=0), each[..., 1].max(axis=0)], axis=1)
+        if self.law is not None:
+            wrong = (1 - level) / (len(self.labels) if simultaneous else 1)
+            return self._scaled(self._ratio_ends(self.law, 1 - wrong))
         z = quantile(level, len(self.labels) if simultaneous else 1) ** 2
         share, total, between = self._variances()
         # The ratios r with (sum - r share)^2 <= z (total + r^2 share variance - 2 r between).
@@ -440,6 +480,21 @@ class KeyMeans(Result):
         high = np.where(clear, (b + root) / safe, 1.0)
         ends = np.clip(np.stack([low, high], axis=1), -1.0, 1.0)
         return self._scaled(ends)
+
+    def _ratio_ends(self, law: PairLaw, level: float) -> Floats:
+        # Contributions to sums and shares of a report that supports neither end of a key, the low, the high or both.
+        sums = np.array([0.0, -1.0, 1.0, 0.0]) / (law.p - law.q)
+        shares = (np.array([0.0, 1.0, 1.0, 2.0]) - 2 * law.q) / (law.p - law.q)
+        low, high = (law.supports((self.shares + sign * self.sums) / 2, self.n) for sign in (-1, 1))
+        said = law.counted(self.n, low, high, 0.0, np.clip(self.shares, 0.0, 1.0))
+        said = said * np.broadcast_to(self.worth, self.shares.shape)[:, None]
+        ratios = np.sort(np.column_stack([np.tile(_RATIOS, (len(said), 1)), self._ratio]), axis=1)
+        values = sums - ratios[..., None] * shares
+        tried = mean_ends(values.reshape(-1, 4), np.repeat(said, ratios.shape[1], axis=0), level)
+        ends = tried.reshape(*ratios.shape, 2)
+        # One if an end is zero, less inside.
+        over = 1 + np.maximum(ends[..., 0], -ends[..., 1])
+        return np.array([crossings(at, row) for at, row in zip(ratios, over, strict=True)]).reshape(-1, 2)
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         ends = self.interval(level, simultaneous)
@@ -466,5 +521,6 @@ class KeyMeans(Result):
             sum_noise=noise * self.sum_noise,
             noise_between=noise * self.noise_between,
             people=people * self.people,
+            worth=self.worth / max(noise, people),
             check=self._check_of(noise),
         )

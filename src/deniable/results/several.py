@@ -1,7 +1,7 @@
-"""Several results of one question as one table: of the parts of an answer, of strata, or of epochs.
+"""Several results of one question as one table: for the parts of an answer, for strata, or for epochs.
 
-Parts      each is a result of its own, with its own people, unit and method: `shares(name)`, `parts`
-Table      the rows of all parts one after the other; the column "group" says which part a row is about
+Parts      each is a result by itself, with its own people, unit and method: `shares(name)`, `parts`
+Table      the rows of all parts in sequence; the column "group" names the part of a row
 Together   with `simultaneous` each part's intervals hold at once for all rows of all parts
 """
 
@@ -19,14 +19,22 @@ from deniable._extras import require
 from deniable._plain import escaped
 from deniable.errors import LabelError, MismatchError
 from deniable.labels import Label
-from deniable.results.base import NOTHING, TOO_FEW, Floats, Result, Rows, quantile
+from deniable.results.base import NOTHING, TOO_FEW, Result, quantile
+from deniable.results.rows import Drawing, Floats, Picture, Rows, View
 from deniable.results.shares import Estimate
 from deniable.results.significance import SAME, Misfit, SignificanceTest, associated, compare, nothing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Several(Result):
-    """Results by the name of the part that they are about."""
+    """Results by the name of their part.
+
+    Args:
+        by_name: The results of the parts.
+        n: Number of reports.
+        protocol: Name of the protocol.
+        method: Name of the estimator.
+    """
 
     kind: ClassVar[str] = "attributes"
 
@@ -79,10 +87,11 @@ class Several(Result):
             more=more,
             groups=[name for name, rows in tables.items() for _ in range(len(rows))],
             units=[unit for rows in tables.values() for unit in rows.row_units],
+            assumed=[name for rows in tables.values() for name in rows.assumed or [""] * len(rows)],
         )
 
     def tables(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> dict[str, Rows]:
-        # The parts share what may go wrong, so that the rows of all of them hold at once.
+        # The parts share the error probability, so that the rows of all of them hold at once.
         own = 1 - (1 - level) / len(self.parts) if simultaneous else level
         each = {name: self._rows(name, own, simultaneous, population) for name in self.parts}
         return {name: replace(rows, level=level) for name, rows in each.items()}
@@ -94,8 +103,12 @@ class Several(Result):
         return self._each(lambda part: part.repeated(noise, people), self._check_of(noise))
 
     def consistent(self, method: str = "norm-sub") -> Several:
-        """Parts that are shares become distributions, each by itself; the others stay as they are."""
+        """Parts that are shares become distributions, each separately; the others are unchanged."""
         return replace(self._each(lambda part: part.consistent(method), self.check), method=method)
+
+    def assuming(self, what: str = "smooth") -> Several:
+        """Parts that are distributions get shorter intervals, which hold if they are smooth."""
+        return self._each(lambda part: part.assuming(what), self.check)
 
     @property
     def unbiased(self) -> Several:
@@ -145,12 +158,15 @@ class Several(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MomentFigures(Several):
-    """Several figures of one answer, such as mean and variance: rows of one table, each with its own unit."""
+    """Several figures of one answer, such as mean and variance: rows of one table, each with its own unit.
+
+    Args:
+        honest: The extreme results of the honest reports if a given number of reports is forged.
+    """
 
     kind: ClassVar[str] = "moments"
 
     honest: Callable[[int], Sequence[Mapping[str, Result]]] | None = field(default=None, kw_only=True)
-    """What the honest reports may say if so many are forged, at the extremes."""
 
     @property
     def parts(self) -> Mapping[str, Result]:
@@ -216,42 +232,44 @@ class MomentFigures(Several):
 
 
 def _hull(rows: Rows, others: Sequence[Rows]) -> Rows:
-    """The same rows with intervals that hold those of the others."""
+    """The same rows with intervals that contain those of the others."""
     low, high = (np.array([one.ends[:, side] for one in (rows, *others)]) for side in (0, 1))
     return replace(rows, low=low.min(axis=0), high=high.max(axis=0))
 
 
 _WIDEST = 13.0
-"""Inches: how wide a line of pictures may be."""
+"""Maximum width of a line of pictures, in inches."""
 
 ALL = "all"
-"""What all strata together are called."""
+"""The name of all strata together."""
 
 _NAMED = 5
 
 LEAST = 20
-"""Strata with fewer reports are left out of the test, whose law is one of large samples."""
+"""Strata with fewer reports are left out of the test, which is valid for large samples."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Strata(Several):
-    """Results of the strata of one question: each by itself, all together, and whether they differ.
+    """Results of the strata of one question: each separately, all together, and whether they differ.
 
-    The part "all" comes first, then the strata in their order. The test is of the strata with at least 20 reports, and
-    its finding stands among the notes of "all". Where the strata are private, they are read from the same reports: then
-    the test is of the combinations of stratum and answer, with their exact covariance.
+    The part "all" comes first, then the strata in order. The test covers the strata with at least 20 reports, and
+    its finding is among the notes of "all". If the strata are private, they are estimated from the same reports: then
+    the test uses the combinations of stratum and answer, with their exact covariance.
+
+    Args:
+        overall: The result for everybody.
+        joint: For private strata: the combinations of stratum and answer, stratum by stratum.
+        scores: The numbers assigned to the answers, if means are compared and not shares.
+        honest: For private strata: the extreme results of the honest reports if a given number of reports is forged.
     """
 
     kind: ClassVar[str] = "strata"
 
     overall: Result | None = field(default=None, kw_only=True)
-    """Of everybody."""
     joint: Estimate | None = field(default=None, kw_only=True)
-    """Of private strata: the combinations of stratum and answer, stratum by stratum."""
     scores: Floats | None = field(default=None, kw_only=True)
-    """The numbers that stand for the answers, where their means are compared and not their shares."""
     honest: Callable[[int], Sequence[Strata]] | None = field(default=None, kw_only=True)
-    """Of private strata: what the honest reports may say if so many are forged, at the extremes."""
 
     @property
     def parts(self) -> Mapping[str, Result]:
@@ -285,14 +303,14 @@ class Strata(Several):
         return super()._robust(fakes) if self.honest is None else replace(self, fakes=fakes)
 
     def differ(self) -> SignificanceTest:
-        """Whether the strata differ."""
+        """Test whether the strata differ."""
         if self.joint is not None:
             return associated(self.joint, len(self.by_name) - 1, self.scores)
         heard = [one for one in self.by_name.values() if one.n >= LEAST]
         return compare(*heard) if len(heard) > 1 else nothing(SAME, [int(one.n) for one in self.by_name.values()])
 
     def test(self, given: Any) -> SignificanceTest:
-        """Whether the figures of everybody are the given ones."""
+        """Test whether the figures of everybody are the given ones."""
         if self.overall is None:
             raise MismatchError("there is no result of everybody here: test one stratum")
         return self.overall.test(given)
@@ -315,23 +333,34 @@ class Series(Result):
     """Shares over the epochs, one row of `frequencies` per answer: a line with a band per answer, and the mean.
 
     The bands come from the covariance matrix of the epochs, which are not independent; `interval` holds for each epoch
-    by itself, and with `simultaneous` for all of them at once. The mean is over the epochs that are known. Epochs from
-    which nothing was heard have no value, and the whole range as interval.
+    separately, and with `simultaneous` for all of them at once. The mean is over the known epochs. Epochs without
+    reports have no value, and the whole range as interval.
+
+    Args:
+        answers: The answers.
+        frequencies: Estimated shares: one row per answer, one column per epoch.
+        covariance: Covariance of the epochs, one matrix per answer.
+        n: Number of reports.
+        protocol: Name of the protocol.
+        method: Name of the estimator.
+        moved: How much a given number of forged reports may have raised and lowered each share, the mean of the epochs
+            last; and the factor by which the variances grow without them. Infinite if no honest report is left.
     """
 
     kind: ClassVar[str] = "series"
     heading: ClassVar[str] = "share"
+    picture: ClassVar[Picture] = "lines"
 
     answers: Sequence[str]
     frequencies: Floats
     covariance: Floats
-    """Of the epochs, one matrix per answer."""
     n: int
     protocol: str
     method: str = "unbiased"
     moved: Callable[[int], Floats] | None = None
-    """How far so many forged reports may have raised and lowered each share, the mean of the epochs last; and by how
-    much the variances grow without them. Infinite where nothing is left."""
+
+    def _limits(self) -> tuple[float, float]:
+        return 0.0, 1.0
 
     @property
     def epochs(self) -> int:
@@ -339,7 +368,7 @@ class Series(Result):
 
     @cached_property
     def stderr(self) -> Floats:
-        """Of each share, in the form of `frequencies`; infinite where nothing is known."""
+        """Standard error of each share, in the form of `frequencies`; infinite if nothing is known."""
         spread = np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
         return np.where(np.isnan(spread), math.inf, spread)
 
@@ -354,7 +383,7 @@ class Series(Result):
         return np.where(nothing, math.nan, value), np.where(nothing, math.inf, np.sqrt(spread))
 
     def of(self, answer: Any) -> int:
-        """The place of an answer; raises LabelError for an unknown one."""
+        """The index of an answer; raises LabelError for an unknown one."""
         if str(answer) not in self.answers:
             raise LabelError(f"there is no answer {answer!r}; there are {', '.join(self.answers)}")
         return list(self.answers).index(str(answer))
@@ -395,8 +424,12 @@ class Series(Result):
             is_ordered=True,
         )
 
+    def drawings(self, view: View, rows: Rows, further: bool = True) -> list[Drawing]:
+        totals = [{"row": place, "figure": "total"} for place, label in enumerate(rows.labels) if label == ALL_EPOCHS]
+        return [replace(one, marks=totals) for one in super().drawings(view, rows, further)]
+
     def repeated(self, noise: float, people: float) -> Series:
-        return self  # the same people stand in all epochs anyway
+        return self  # the same people are in all epochs anyway
 
     def plot(
         self, ax: Any = None, level: float = 0.95, most: int = 40, simultaneous: bool = False, population: bool = True
@@ -417,7 +450,7 @@ class Series(Result):
 
 
 def _ends(value: Floats, stderr: Floats, reach: float, down: Floats, up: Floats, grown: Floats) -> Floats:
-    """Intervals around the values; the whole range where there is none."""
+    """Intervals around the values; the whole range where a value is missing."""
     unknown = np.isnan(value) | np.isinf(grown)
     known = (np.where(unknown, 0.0, one) for one in (value, reach * np.sqrt(grown) * stderr, down, up))
     middle, reached, less, more = known

@@ -1,16 +1,16 @@
 """Shares of answers: unbiased counts and frequencies with error bars; consistency is a separate, named step.
 
-population  the default everywhere: errors are about all whom the respondents were drawn from, so they are the noise of
-            the protocol and the error of having asked these people and not others. `population=False` leaves the
-            second out: then the figures are about those who answered, and say so wherever they are printed
-interval    Clopper-Pearson on the support counts, where the protocol is pure; from how often each number came, where a
+population  the default everywhere: errors refer to the population that the respondents were drawn from, so they
+            consist of the noise of the protocol and the sampling error. `population=False` leaves the sampling error
+            out: then the figures refer to those who answered, and say so wherever they are printed
+interval    Clopper-Pearson on the support counts, if the protocol is pure; from the count of each number, if a
             share is a mean of a few numbers (`bounds`); Wald elsewhere and with population=False.
             Consistent and maximum-likelihood estimates keep the intervals of the unbiased one, cut to [0, 1]
-repeated    the same if one person stands in several reports, as over several epochs of a survey
+repeated    the same if one person contributes several reports, as over several epochs of a survey
 combine     estimates of the same shares from different people or protocols, weighted by inverse variance
 a - b       how much the shares differ between two independent groups, with interval and test
 
-The most common answer, where the reports show that it is.
+The most common answer, if the reports prove it.
 
 Estimate     the answer with the largest unbiased share; the margin is its lead over the runner-up
 Confidence   each other answer is tested against the leader, by a sign test that holds for any number of reports. The
@@ -34,17 +34,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
-from deniable.labels import Label, label_spec, shown
-from deniable.results.base import NONE, ROWS_SHOWN, Floats, Result, Rows, Weights, number, quantile
+from deniable.labels import Label, label_spec, numbers_first, shown
+from deniable.results.base import Result, Weights, quantile
 from deniable.results.bounds import Numbers, TableBounds
+from deniable.results.rows import Floats, Picture, Rows
 from deniable.results.significance import Measured, contrasts
 
 MOST_TOGETHER = 2048
-"""Shares that are tested together: the covariance of more takes too long."""
+"""Maximum number of shares tested together: the covariance of more takes too long."""
 
 
 def clopper_pearson(counts: Floats, n: Floats | float, level: float) -> Floats:
-    """One row of ends per count out of n, which may differ from count to count.
+    """One row of ends per count out of n, which may differ between counts.
 
     >>> clopper_pearson(np.array([0.0, 5.0, 10.0]), 10, 0.95).round(3).tolist()
     [[0.0, 0.308], [0.187, 0.813], [0.692, 1.0]]
@@ -59,24 +60,39 @@ def clopper_pearson(counts: Floats, n: Floats | float, level: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """How many reports support each answer: binomial when people are drawn from a population."""
+    """Number of reports that support each answer: binomial when people are drawn from a population.
+
+    Args:
+        counts: Number of reports that support each answer.
+        n: Number of reports.
+        p: Probability that a report supports the answer that it was made from.
+        q: Probability that a report supports another answer.
+        size: Number of answers that a report supports, if it is fixed.
+        worth: Number of independent reports that one report equals, for each answer: below 1 if reports repeat.
+        noise: Factor by which the variance of the noise exceeds that of n reports with independent noise.
+    """
 
     counts: NDArray[np.int64]
     n: int
     p: float
     q: float
     size: int | None = None
-    """How many answers a report supports, where that is always the same number."""
     worth: Floats | float = 1.0
-    """How many independent reports one of these is worth, for each answer: below 1 where reports repeat."""
     noise: float = 1.0
-    """By how much the noise is larger in variance than that of n reports with noise of their own."""
 
     def interval(self, level: float, fakes: int = 0) -> Floats:
         """Clopper-Pearson for each count, solved for the frequency.
 
         With forged reports the ends of the honest ones' intervals, if all forged ones support an answer, or none does.
         """
+        # The consistent form of an estimate asks for the same intervals again.
+        kept: dict[tuple[float, int], Floats] = self.__dict__.setdefault("_kept", {})
+        if (level, fakes) not in kept:
+            kept[level, fakes] = self._interval(level, fakes)
+            kept[level, fakes].flags.writeable = False
+        return kept[level, fakes]
+
+    def _interval(self, level: float, fakes: int) -> Floats:
         counts = self.counts.astype(np.float64)
         shares = clopper_pearson(counts * self.worth, self.n * self.worth, level)
         if fakes:
@@ -88,9 +104,9 @@ class Support:
         return found
 
     def drawn(self, shares: Floats, surveys: int, random: np.random.Generator) -> Floats:
-        """Estimated shares of so many surveys of n people, where the population has these shares.
+        """Estimated shares of `surveys` surveys of n people, if the population has these shares.
 
-        Exact for reports that support one answer each, and for supports that do not depend on each other.
+        Exact for reports that support one answer each, and for independent supports.
         """
         known = np.clip(shares, 0.0, None) / np.clip(shares, 0.0, None).sum()
         if self.size == 1:
@@ -102,15 +118,15 @@ class Support:
 
     @property
     def weights(self) -> Weights:
-        """Of a report that supports an answer, and of one that does not."""
+        """The weight of a report that supports an answer, and of one that does not."""
         gap = self.p - self.q
         return Weights(-self.q / gap, (1 - self.q) / gap)
 
     def covariance(self, people: Floats, one: int) -> Floats:
-        """Of the estimated count of answer `one` with each other, if about so many people hold each answer.
+        """Covariance of the estimated count of answer `one` with each other, if about `people` people hold each answer.
 
-        Supports of one size add up to a constant, so each answer's covariances with all answers add up to zero: that
-        fixes the covariance of the true answer with another one, and of two others. Else there is none.
+        Supports of fixed size sum to a constant, so each answer's covariances with all answers sum to zero: that
+        determines the covariance of the true answer with another one, and of two others. Otherwise it is zero.
         """
         answers = people.size
         if self.size is None or answers < 2:
@@ -126,19 +142,25 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How an iterative estimate was reached."""
+    """How an iterative estimate was computed.
+
+    Args:
+        iterations: Number of updates.
+        gap: No distribution is better by more than this, in nats per report.
+        converged: Whether the tolerance was reached.
+        unbiased: The unbiased estimate from the same reports. Its intervals are used: a share cut at zero lowers the
+            others.
+        spread: a, b and c of the variance (a + b t + c t^2) / n of the unbiased share of an answer with true share t.
+    """
 
     iterations: int
     gap: float
-    """No distribution is better by more than this, in nats per report."""
     converged: bool
     unbiased: Estimate = field(repr=False)
-    """From the same reports. Its intervals are used: a share that stops at zero pulls the others down."""
     spread: tuple[Floats, Floats, Floats] | None = field(default=None, repr=False)
-    """a, b and c of the variance (a + b t + c t^2) / n of the unbiased share of an answer that has the share t."""
 
     def interval(self, level: float, simultaneous: bool, population: bool) -> Floats:
-        """Those of the unbiased estimate; with `spread` by the score, which also holds for rare answers.
+        """The intervals of the unbiased estimate; with `spread` by the score, which also holds for rare answers.
 
         By the score: the shares t that are within the quantile times their own standard errors, and one report.
         """
@@ -160,39 +182,50 @@ class Fit:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(Result):
-    """Estimated counts of each answer among n people."""
+    """Estimated counts of each answer among n people.
+
+    Args:
+        labels: The answers.
+        n: Number of reports.
+        counts: Estimated number of people for each answer.
+        noise: The variance of the counts for fixed respondents: the noise of the protocol.
+        protocol: Name of the protocol.
+        method: Name of the post-processing or estimator.
+        support: Number of reports that support each answer, if exact intervals come from it.
+        raw: The unbiased estimate behind a consistent one.
+        fit: For maximum likelihood: the estimate is a distribution, so its intervals are cut to [0, 1].
+        people: Factor by which the sampling variance exceeds that of n different people.
+        bounded: Whether the method gives a distribution, so that intervals are cut to [0, 1].
+        law: The covariance that one report adds to the counts if people have these shares; None if it is not known.
+        bounds: Computes the intervals about the population, if they come neither from `support` nor from a normal law.
+        growth: Factors by which the variances of noise and sampling error exceed those of n different people.
+    """
 
     kind: ClassVar[str] = "shares"
     heading: ClassVar[str] = "share"
+    picture: ClassVar[Picture] = "bars"
+    family: ClassVar[str] = "shares"
     is_whole: ClassVar[bool] = True
-    """Whether the shares of a population add up to one; otherwise a test may be about some of them."""
+    """Whether the shares of a population sum to one; otherwise a test may be about some of them."""
 
     labels: Sequence[Label]
     n: int
     counts: Floats
     noise: Floats
-    """The variance of the counts for the respondents as they are: what the protocol adds."""
     protocol: str
     method: str = "unbiased"
     support: Support | None = None
     raw: Estimate | None = None
-    """The unbiased estimate behind a consistent one."""
     fit: Fit | None = None
-    """For maximum likelihood: a distribution to begin with, so its intervals are cut to [0, 1]."""
     people: Floats | float = 1.0
-    """By how much the sampling variance is larger than that of n different people."""
     bounded: bool = False
-    """Whether the method gives a distribution, so that intervals are cut to [0, 1]."""
     law: Callable[[Floats], Floats] | None = None
-    """The covariance that one report adds to the counts where people have these shares; None where it is not known."""
     bounds: TableBounds | None = None
-    """What gives the intervals about the population, where that is neither `support` nor a normal law."""
     growth: tuple[float, float] = (1.0, 1.0)
-    """By how much noise and sampling error are larger, in variance, than those of n different people."""
 
     @classmethod
     def nothing(cls, labels: Sequence[Label], protocol: str) -> Self:
-        """What is known before the first report."""
+        """The result before the first report."""
         none = np.zeros(len(labels))
         return cls(labels, 0, none, none, protocol)
 
@@ -203,7 +236,7 @@ class Estimate(Result):
 
     @property
     def variance(self) -> Floats:
-        """Of the counts: noise and sampling error; of a consistent estimate, those of the unbiased one behind it."""
+        """Variance of the counts: noise and sampling error; for a consistent estimate, that of the unbiased one."""
         if self.raw is not None:
             return self.raw.variance
         return self.noise + self.people * _sampling(self.counts, self.n)
@@ -222,10 +255,10 @@ class Estimate(Result):
     def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Floats:
         """A (d, 2) array of confidence intervals of the frequencies.
 
-        They are about the population that the respondents were drawn from, or, with `population=False`, about the
-        respondents only.
-        `simultaneous` makes all d hold at once (Bonferroni). A consistent estimate keeps the intervals of the
-        unbiased one behind it, cut to [0, 1]; so does maximum likelihood, and its intervals contain its estimates.
+        They refer to the population that the respondents were drawn from, or, with `population=False`, to the
+        respondents only. `simultaneous` makes all d hold at once (Bonferroni). A consistent estimate keeps the
+        intervals of the unbiased one behind it, cut to [0, 1]; so does maximum likelihood, and its intervals contain
+        its estimates.
         Without reports every interval is [0, 1].
         """
         reach = quantile(level, len(self.labels) if simultaneous else 1)
@@ -258,7 +291,7 @@ class Estimate(Result):
             return replace(
                 self, fakes=fakes, fit=replace(self.fit, unbiased=self.fit.unbiased.robust(fakes), spread=None)
             )
-        if self.support is not None or not len(self.frequencies):  # nothing found: nothing to widen
+        if self.support is not None or not len(self.frequencies):  # nothing was found, so there is nothing to widen
             return replace(self, fakes=fakes)
         return super()._robust(fakes)
 
@@ -270,7 +303,7 @@ class Estimate(Result):
     def consistent(self, method: str = "norm-sub") -> Estimate:
         """Frequencies that are a distribution: biased, usually with a smaller total error.
 
-        The methods are in `deniable.postprocess`, each with when to use it.
+        The methods are in `deniable.postprocess`, each with advice on its use.
         """
         from deniable.postprocess import apply, named
 
@@ -283,8 +316,8 @@ class Estimate(Result):
     def repeated(self, noise: float, people: float) -> Self:
         """The same estimate from n reports of fewer people.
 
-        The variances of the noise and of having asked these people grow by these factors: 1 where every report has
-        noise, or a person, of its own.
+        The variances of the noise and of the sampling error grow by these factors: 1 if every report has its own
+        noise, or its own person.
         """
         sampling = self.people * _sampling(self.counts, self.n)
         once = self.noise + sampling
@@ -301,7 +334,7 @@ class Estimate(Result):
         return replace(again, check=self._check_of(noise))
 
     def sampled(self, part: Fraction) -> Self:
-        # The people who answered and were not drawn are missing like those who were not asked at all.
+        # People who answered and were not drawn count like those who were not asked at all.
         drawn = self.people * _sampling(self.counts, self.n)
         return replace(self, noise=self.noise + float(1 - part) * drawn, people=float(part) * self.people)
 
@@ -351,10 +384,10 @@ class Estimate(Result):
         return self.raw or self
 
     def winner(self, level: float = 0.95, population: bool = True) -> Winner:
-        """The answer that looks most common, its lead, and the confidence that no other is more common.
+        """The answer that appears most common, its lead, and the confidence that no other is more common.
 
-        `winner().certain` says whether the confidence reaches the level; if not, there is no clear leader. In the
-        population; `population=False` asks about the people who answered.
+        `winner().certain` tells whether the confidence reaches the level; if not, there is no clear leader. It refers
+        to the population; with `population=False` to the people who answered.
         """
         return find(self, level, population)
 
@@ -376,26 +409,31 @@ class Estimate(Result):
     def _limits(self) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def cells(self, rows: Rows, most: int = ROWS_SHOWN) -> tuple[list[str], list[list[str]]]:
-        whole = rows.whole(self._limits() if self.n else None)
-        body = [
-            [
-                shown(rows.labels[i]),
-                f"{self.counts[i]:,.1f}",
-                number(rows.value[i], 4),
-                NONE if whole[i] else f"{rows.low[i]:.4f} .. {rows.high[i]:.4f}",
-            ]
-            for i in rows.order(most)
-        ]
-        share = f"share {rows.unit}" if rows.unit else "share"
-        return ["answer", "count", share, rows.interval_name], body
+    @property
+    def is_biased(self) -> bool:
+        return self.raw is not None
+
+    def leader(self, rows: Rows) -> Winner | None:
+        if not self.n or not 2 <= len(rows) <= MOST_COMPARED or numbers_first(rows.labels):
+            return None
+        return self.winner(rows.level, rows.population)
 
     def __repr__(self) -> str:
         return f"<Estimate of {len(self.labels)} answers from {self.n} reports, {self.protocol}, {self.method}>"
 
 
 def combine(*estimates: Estimate) -> Estimate:
-    """Weight each frequency by its inverse variance, noise and sampling error together; the people add up."""
+    """Weight each frequency by its inverse variance, noise and sampling error together; the people are added.
+
+    Args:
+        *estimates: Estimates of the same answers by independent groups of people.
+
+    Returns:
+        One estimate.
+
+    Raises:
+        MismatchError: There are no estimates, or their answers differ.
+    """
     if not estimates:
         raise MismatchError("there is no estimate to combine")
     raws = [estimate.raw or estimate for estimate in estimates]
@@ -404,8 +442,8 @@ def combine(*estimates: Estimate) -> Estimate:
     raws = [raw for raw in raws if raw.n] or raws[:1]
     if not raws[0].n:
         return raws[0]
-    # The sampling error that enters a weight is that of a first, common estimate: with each one's own, whichever came
-    # out smaller would weigh more.
+    # The sampling error in a weight is that of a first, common estimate: with each estimate's own error, smaller shares
+    # would get more weight.
     shares = np.clip(_weighted([raw.n**2 / raw.noise for raw in raws], [raw.frequencies for raw in raws]), 0.0, 1.0)
     drawn = [raw.people / raw.n for raw in raws]
     spread = shares * (1 - shares)
@@ -419,7 +457,7 @@ def combine(*estimates: Estimate) -> Estimate:
     known = [raw.weights or (None if raw.support is None else raw.support.weights) for raw in raws]
     bounds: TableBounds | None = None
     if all(known):
-        # What a report of each group adds to the weighted mean, times n.
+        # The contribution of a report of each group to the weighted mean, times n.
         each = [n * w / raw.n for w, raw in zip(weights, raws, strict=True)]
         ends = [(w * one.lowest, w * one.highest) for w, one in zip(each, known, strict=True) if one is not None]
         lowest, highest = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
@@ -434,7 +472,7 @@ def _weighted(weights: Any, values: Sequence[Floats]) -> Floats:
 
 
 def _sampling(counts: Floats, n: int) -> Floats:
-    """The variances of counts among n people who were drawn from a population."""
+    """The variances of counts among n people who are drawn from a population."""
     shares = np.clip(counts / max(1, n), 0.0, 1.0)
     return n * shares * (1 - shares)
 
@@ -447,31 +485,41 @@ def _same_labels(first: Estimate, second: Estimate) -> None:
 # -- the most common answer ---------------------------------------------------------------------------
 
 
+MOST_COMPARED = 1 << 14
+"""Maximum number of answers among which the most common one is named."""
 _NUMBERS = ("share", "margin", "error", "confidence", "level", "certain", "population")
 _RARE = 1e-4
-"""How much of the doubt may be that more reports tell two answers apart than is assumed."""
+"""The part of the doubt for the event that more reports distinguish two answers than is assumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The answer that looks most common, and whether the reports show that it is."""
+    """The answer that appears most common, and whether the reports prove it.
+
+    Args:
+        label: The answer with the largest estimate.
+        share: Its estimated share.
+        runner_up: The answer with the second largest estimate.
+        margin: Its lead over the runner-up, in shares.
+        error: The standard error of that lead.
+        confidence: The highest confidence level at which it is the most common answer: of all collections, at most the
+            rest name an answer that is not, with this confidence or more.
+        level: Confidence level at which a winner is declared.
+        population: Whether the claim is about the population, or only about those who answered.
+    """
 
     label: Label
     share: float
     runner_up: Label
     margin: float
-    """Its lead over the runner-up, in shares."""
     error: float
-    """The standard error of that lead."""
     confidence: float
-    """The highest confidence level at which it is the most common answer: of all collections, at most the rest name an
-    answer that is not, with this confidence or more."""
     level: float
     population: bool = True
 
     @property
     def certain(self) -> bool:
-        """Whether that reaches the level that was asked for; else there is no clear leader."""
+        """Whether the confidence reaches the requested level; else there is no clear leader."""
         return self.confidence >= self.level
 
     def to_dict(self) -> dict[str, Any]:
@@ -525,9 +573,10 @@ def find(estimate: Estimate, level: float, population: bool) -> Winner:
 def _by_signs(raw: Estimate, best: int, others: NDArray[np.intp], leads: Floats, errors: Floats) -> Floats:
     """p-values of "the other answer is as common": a sign test, valid for any number of reports.
 
-    Of the D reports that support one of the two answers and not the other, those for the leader are binomial with one
-    half. D is not in a tally, but it is at most the sum of both counts, and the tail grows with D. Where supports are
-    independent, D is also binomial with at most `most`, so that a bound of it fails with probability `rare`.
+    Among the D reports that support one of the two answers and not the other, the number for the leader is binomial
+    with probability one half. D is not in a tally, but it is at most the sum of both counts, and the tail grows with D.
+    If supports are independent, D is also binomial with at most `most`, so that a bound on it fails with probability
+    `rare`.
     """
     from scipy.special import betainc
 
@@ -550,10 +599,10 @@ def _by_signs(raw: Estimate, best: int, others: NDArray[np.intp], leads: Floats,
 
 
 def _by_normal(raw: Estimate, best: int, others: NDArray[np.intp], leads: Floats, errors: Floats) -> Floats:
-    """The same where no reports are known that support an answer: by the standard error of the lead.
+    """The same if the number of reports that support an answer is not known: by the standard error of the lead.
 
-    Where it is known what one report can add to a lead, by Bernstein's inequality, which holds for any number of
-    reports; else as if the lead were normal, with few reports by Student's law.
+    If the largest contribution of one report to a lead is known, by Bernstein's inequality, which holds for any number
+    of reports; else as if the lead were normal, with few reports by Student's law.
     """
     from scipy.special import stdtr
 

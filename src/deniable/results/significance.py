@@ -1,21 +1,21 @@
-"""Tests on private data: fit, difference and independence, and whether the reports are of this protocol at all.
+"""Tests on private data: fit, difference and independence, and whether the reports match their protocol.
 
-Statistic  x' S^-1 x, where x is what unbiased figures differ by from the hypothesis, and S their covariance if it were
-           true: the noise of the protocol and the error of having asked these people, at the given shares, or at
+Statistic  x' S^-1 x, where x is the difference of unbiased figures from the hypothesis, and S their covariance under
+           it: the noise of the protocol and the sampling error, at the given shares, or at
            those of all groups together
 Law        chi-square in large samples; shares add up to one, so d of them have d - 1 degrees of freedom
-Depend     whether two attributes are independent: x is what the table has beyond the product of its margins, which are
-           shares with a known total of one. Its law is drawn from surveys with these margins and this protocol, because
-           the one of large samples is far off where noise is large
+Depend     whether two attributes are independent: x is the excess of the table over the product of its margins, which
+           are shares with a known total of one. Its law is simulated from surveys with these margins and this protocol,
+           because the large-sample law is far off if noise is large
 Size       the p-value is below 0.05 in 5 % of surveys in which the hypothesis is true
-Unknown    where a covariance is not known (texts of a sketch, combined estimates), each figure is tested by itself
-           and the smallest p-value is multiplied by their number (Bonferroni): never too small, and less sharp
-Looks      the number of people is fixed beforehand: who tests every day and stops at the first small p-value finds
+Unknown    if a covariance is not known (texts of a sketch, combined estimates), each figure is tested separately
+           and the smallest p-value is multiplied by their number (Bonferroni): never too small, and less powerful
+Looks      the number of people is fixed beforehand: testing every day and stopping at the first small p-value finds
            something in the end, whatever the truth is
-Misfit     could any population have produced these reports? Tested are a count that is too small or too large for
+Misfit     could any population have produced these reports? The tests are: a count that is too small or too large for
            every population (binomial, at the share that favours it); the relative entropy of the observed shares from
            the nearest law of the channel, where P(n D >= x) <= e^-x (e x / (m - 1))^(m - 1) for m outputs, any law and
-           any n; and a sum whose law does not depend on the answers (Chernoff's bound). Each is a bound and no
+           any n; and a sum whose law does not depend on the answers (Chernoff's bound). Each is a bound, not an
            approximation, and the p-value is the smallest one times the number of tests: of honest collections fewer
            than one in a thousand fall below 0.001
 Source     Agrawal 2020 for the relative entropy of a multinomial
@@ -52,29 +52,35 @@ _WORDS = {
 
 DRAWN = "drawn"
 DRAWS, _FEW = 1000, 20
-"""Surveys that are drawn for the law of a statistic; where fewer than 20 of them reach a value, a gamma law is used."""
+"""Simulated surveys for the law of a statistic; if fewer than 20 of them reach a value, a gamma law is used."""
 
 _NOISELESS = 1e-9
-"""A direction with less than this part of the largest spread, after each figure is divided by its own, has none."""
+"""A direction with less than this fraction of the largest spread, after scaling each figure, counts as constant."""
 
 
 @dataclass(frozen=True)
 class SignificanceTest:
-    """Whether reports speak against a hypothesis about the population."""
+    """Whether reports contradict a hypothesis about the population.
+
+    Args:
+        hypothesis: What is tested: "fit" to given figures, "same" figures in all groups, or "independent" rows and
+            columns.
+        p_value: Probability of evidence this strong against the hypothesis if it is true.
+        statistic: The test statistic.
+        freedom: Degrees of freedom of the statistic.
+        n: Reports, one number per group.
+        method: Name of the test.
+    """
 
     hypothesis: str
-    """What is tested: "fit" to given figures, "same" figures in all groups, or "independent" rows and columns."""
     p_value: float
-    """How often reports speak against the hypothesis so strongly where it is true."""
     statistic: float
     freedom: int
-    """Degrees of freedom of the statistic."""
     n: tuple[int, ...]
-    """Reports, one number per group."""
     method: str = "chi-square"
 
     def rejected(self, level: float = LEVEL) -> bool:
-        """Whether the hypothesis is given up, which is wrong with probability `level` where it is true."""
+        """Whether the hypothesis is rejected, which is wrong with probability `level` if it is true."""
         if not 0 < level < 1:
             raise NumberError(f"the level of a test lies between 0 and 1, not at {level!r}")
         return self.p_value <= level
@@ -110,15 +116,15 @@ class Measured:
     labels: Sequence[Label]
     value: Floats
     spread: Callable[[Floats], Floats]
-    """The covariance if the true figures were these."""
+    """The covariance if these are the true figures."""
     n: int
     basis: Floats
-    """What can differ, one direction per row: all figures by themselves, or of shares those that leave the sum."""
+    """Possible differences, one direction per row: all figures separately, or for shares those that keep the sum."""
     law: Callable[[Floats, int, np.random.Generator], Floats] | None = None
-    """Figures of so many surveys, if the true ones were these; None where they are taken to be normal."""
+    """Figures of a number of surveys, if these are the true ones; None if they are assumed to be normal."""
 
     def drawn(self, figures: Floats, surveys: int, random: np.random.Generator) -> Floats:
-        """Estimated figures of so many surveys, if the true ones were these: one row per survey."""
+        """Estimated figures of `surveys` surveys, if these are the true ones: one row per survey."""
         if self.law is not None:
             return self.law(figures, surveys, random)
         sizes, directions = np.linalg.eigh(self.spread(figures))
@@ -127,13 +133,13 @@ class Measured:
 
     @property
     def weight(self) -> float:
-        """How much the figures are worth beside those of others."""
+        """The weight of the figures relative to those of other groups."""
         size = float(np.mean(np.diagonal(self.spread(self.value))))
         return 1 / size if size > 0 else 1.0
 
 
 def contrasts(size: int) -> Floats:
-    """Orthonormal directions in which shares can move: all that leave their sum.
+    """Orthonormal directions in which shares can move: all that keep their sum.
 
     >>> contrasts(3).round(3).tolist()
     [[0.707, -0.707, 0.0], [0.408, 0.408, -0.816]]
@@ -146,7 +152,7 @@ def contrasts(size: int) -> Floats:
 
 
 def chi_square(value: Floats, spread: Floats) -> tuple[float, int]:
-    """The statistic that all values are zero, and its degrees of freedom."""
+    """The statistic for the hypothesis that all values are zero, and its degrees of freedom."""
     scale = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
     free = scale > 0
     if not free.any():
@@ -176,7 +182,7 @@ def _tail(statistic: float, freedom: int) -> float:
 
 
 def power(difference: Floats, spread: Floats, level: float = LEVEL) -> float:
-    """How often the test at this level finds a difference, whose estimate has this covariance."""
+    """Probability that the test at this level finds a difference, whose estimate has this covariance."""
     from scipy.special import chdtri, chndtr
 
     away, freedom = chi_square(difference, spread)
@@ -184,14 +190,14 @@ def power(difference: Floats, spread: Floats, level: float = LEVEL) -> float:
 
 
 def fit(found: Measured, given: Floats) -> SignificanceTest:
-    """Whether the population's figures are the given ones."""
+    """Test whether the population's figures are the given ones."""
     basis = found.basis
     statistic, freedom = chi_square(basis @ (found.value - given), basis @ found.spread(given) @ basis.T)
     return SignificanceTest(FIT, _tail(statistic, freedom), statistic, freedom, (found.n,))
 
 
 def same(groups: Sequence[Measured]) -> SignificanceTest:
-    """Whether independent groups have the same figures."""
+    """Test whether independent groups have the same figures."""
     basis, weights = groups[0].basis, np.array([one.weight for one in groups])
     pooled = np.average([one.value for one in groups], axis=0, weights=weights)
     values = [basis @ one.value for one in groups]
@@ -208,7 +214,7 @@ def same(groups: Sequence[Measured]) -> SignificanceTest:
 
 
 def smallest(hypothesis: str, z: Floats, n: Sequence[int]) -> SignificanceTest:
-    """The test that only looks at each figure by itself, from figures divided by their errors."""
+    """The test that uses each figure separately, from figures divided by their errors."""
     largest = float(np.nan_to_num(np.abs(z)).max(initial=0.0))
     p = min(1.0, math.erfc(largest / math.sqrt(2)) * z.size)
     return SignificanceTest(hypothesis, p, largest**2, 1, tuple(n), f"smallest of {z.size} p-values (Bonferroni)")
@@ -220,11 +226,20 @@ def nothing(hypothesis: str, n: Sequence[int]) -> SignificanceTest:
 
 
 def compare(*groups: Result) -> SignificanceTest:
-    """Whether independent groups of people have the same figures: shares, means or distributions.
+    """Test whether independent groups of people have the same figures: shares, means or distributions.
 
-    With two groups, `a - b` says in addition by how much each figure differs. The groups may have been asked with
-    different epsilons and protocols, if it was for the same answers. Raises MismatchError where it was for others, and
-    NumberError with fewer than two groups.
+    With two groups, `a - b` also gives the difference of each figure. The groups may have been asked with
+    different epsilons and protocols, if the answers are the same.
+
+    Args:
+        *groups: Results of two or more groups, about the same answers.
+
+    Returns:
+        The test of "all groups have the same figures".
+
+    Raises:
+        MismatchError: The answers differ.
+        NumberError: There are fewer than two groups.
 
     >>> from deniable.protocols import GRR, Tally
     >>> coin = GRR(["yes", "no"], epsilon=1)
@@ -258,10 +273,18 @@ Cells = Mapping[Any, tuple[Any, Any]] | Callable[[Any], tuple[Any, Any]] | tuple
 
 
 def independence(estimate: Estimate, cells: Cells) -> SignificanceTest:
-    """Whether two attributes are independent, from the shares of their combinations.
+    """Test whether two attributes are independent, from the shares of their combinations.
 
-    `cells` says which row and which column of the table an answer belongs to: {"f, yes": ("f", "yes"), ...}, a function
-    of the label, or (rows, columns) where the answers are the cells row by row.
+    Args:
+        estimate: Shares of the combinations.
+        cells: Row and column of each answer: {"f, yes": ("f", "yes"), ...}, a function of the label, or (rows, columns)
+            if the answers are the cells row by row.
+
+    Returns:
+        The test of "rows and columns are independent".
+
+    Raises:
+        MismatchError: The estimate has no covariance, or the cells do not fit its answers.
 
     >>> from deniable.protocols import GRR, Tally
     >>> both = GRR(["f yes", "f no", "m yes", "m no"], epsilon=2)
@@ -285,15 +308,15 @@ def independence(estimate: Estimate, cells: Cells) -> SignificanceTest:
 def _depend(
     hypothesis: str, found: Measured, order: NDArray[np.intp], shape: tuple[int, int], along: Floats
 ) -> SignificanceTest:
-    """The test of what a table has beyond the product of its margins, in these directions of its columns.
+    """The test of the excess of a table over the product of its margins, in these directions of its columns.
 
-    Where noise is large beside the shares, neither the product of two estimated margins nor its variance is near what
-    large samples make of it. So the law of the statistic is drawn from surveys in which the two are independent.
+    If noise is large relative to the shares, neither the product of two estimated margins nor its variance is close to
+    its large-sample value. So the law of the statistic is simulated from surveys in which the two are independent.
     """
     rows, columns = shape
     margins = _margins(found.value[order].reshape(1, rows, columns))
     expected = np.empty(rows * columns)
-    # A little towards even shares: the law of an answer that nobody seems to give has a spread, too.
+    # Shifted slightly towards even shares: the law of an answer that nobody seems to give has a spread, too.
     first, second = ((found.n * own[0] + 0.5) / (found.n + own.shape[-1] / 2) for own in margins)
     expected[order] = np.outer(first, second).ravel()
     inner: Floats = np.asarray(np.kron(contrasts(rows), along), dtype=np.float64)
@@ -307,21 +330,21 @@ def _depend(
 
 
 def _margins(tables: Floats) -> tuple[Floats, Floats]:
-    """The nearest shares of rows and of columns, whose totals are known to be one, of each of some tables."""
+    """The nearest shares of rows and of columns, whose totals are known to be one, for each table."""
     from deniable.postprocess import project_simplex
 
     return project_simplex(tables.sum(axis=2)), project_simplex(tables.sum(axis=1))
 
 
 def _beyond(tables: Floats, inner: Floats, weights: Floats) -> Floats:
-    """The statistic of each table: the squared length of what it has beyond the product of its margins."""
+    """The statistic of each table: the squared length of its excess over the product of its margins."""
     first, second = _margins(tables)
     excess = tables - first[:, :, None] * second[:, None, :]
     return np.asarray(np.square(excess.reshape(len(tables), -1) @ inner.T @ weights.T).sum(axis=1))
 
 
 def _drawn_tail(statistic: float, drawn: Floats) -> float:
-    """How often a drawn statistic is as large; in the far tail by the gamma law with their mean and variance."""
+    """How often a simulated statistic is as large; in the far tail by the gamma law with their mean and variance."""
     from scipy.special import chdtrc
 
     mean, spread = float(drawn.mean()), float(drawn.var())
@@ -332,7 +355,7 @@ def _drawn_tail(statistic: float, drawn: Floats) -> float:
 
 
 def associated(estimate: Estimate, groups: int, scores: Floats | None = None) -> SignificanceTest:
-    """Whether groups that were read from the same reports have the same shares, or means of `scores`.
+    """Test whether groups estimated from the same reports have the same shares, or means of `scores`.
 
     From the shares of the combinations of group and answer, group by group.
     """
@@ -351,12 +374,12 @@ def associated(estimate: Estimate, groups: int, scores: Floats | None = None) ->
 def beyond_independence(
     found: Measured, order: NDArray[np.intp], rows: int, columns: int
 ) -> tuple[Floats, Floats, Floats]:
-    """What a table has beyond the product of its margins, cell by cell; its covariance where the two are independent;
+    """The excess of a table over the product of its margins, cell by cell; its covariance if the two are independent;
     and that product."""
     joint = found.value[order].reshape(rows, columns)
     (first,), (second,) = _margins(joint[None])
     excess = joint - np.outer(first, second)
-    # How the excess of cell (i, j) moves with the share of cell (k, l), where the two are independent.
+    # Derivative of the excess of cell (i, j) in the share of cell (k, l), if the two are independent.
     same_row, same_column = np.eye(rows), np.eye(columns)
     slope = (
         np.einsum("ik,jl->ijkl", same_row, same_column)
@@ -396,15 +419,19 @@ def _places(labels: Sequence[Label], cells: Cells) -> tuple[NDArray[np.intp], in
 # -- misfit -------------------------------------------------------------------------------------------
 
 SUSPICIOUS = 1e-3
-"""Below this p-value the misfit is said wherever an estimate is shown."""
+"""Below this p-value the misfit is reported wherever an estimate is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """How well reports agree with the law that they are read with."""
+    """How well reports agree with the law of their protocol.
+
+    Args:
+        p_value: Bound on the probability that an honest collection, from any population, deviates this much from the
+            law.
+    """
 
     p_value: float
-    """At most so often would an honest collection, of whatever population, look so unlike the law or more."""
 
     @classmethod
     def of(cls, p_values: Iterable[float]) -> Misfit:
@@ -418,7 +445,7 @@ class Misfit:
 
     @property
     def message(self) -> str | None:
-        """What to tell whoever looks at the estimate; None if there is nothing to tell."""
+        """The message for readers of the estimate; None if there is nothing to report."""
         return self.about("protocol") if self.suspicious else None
 
     def about(self, law: str) -> str:
@@ -430,7 +457,7 @@ class Misfit:
 
 
 def too_few(count: float, n: float, least: float, tests: int = 1) -> float:
-    """P(a count of n is so small), if each report counts with probability `least`, for `tests` such counts."""
+    """P(a count of n is at most this), if each report counts with probability `least`, for `tests` such counts."""
     from scipy.special import betainc
 
     if count >= n or least <= 0:
@@ -439,7 +466,7 @@ def too_few(count: float, n: float, least: float, tests: int = 1) -> float:
 
 
 def too_many(count: float, n: float, most: float, tests: int = 1) -> float:
-    """P(a count of n is so large), if each report counts with probability `most`, for `tests` such counts."""
+    """P(a count of n is at least this), if each report counts with probability `most`, for `tests` such counts."""
     return too_few(n - count, n, 1 - most, tests)
 
 
@@ -463,12 +490,12 @@ def sum_is_off(log_moment: Callable[[float], float], mean: float, seen: float) -
     sign = 1.0 if seen > mean else -1.0
     found = minimize_scalar(lambda log_t: log_moment(sign * math.exp(log_t)) - sign * math.exp(log_t) * seen,
                             bounds=(-40.0, 3.0), method="bounded", options={"xatol": 1e-6})  # fmt: skip
-    # Any t gives a bound: a minimum that is not quite found makes it a little larger, and no less valid.
+    # Any t gives a bound: an inexact minimum makes it slightly larger, and no less valid.
     return min(1.0, 2 * math.exp(min(0.0, float(found.fun))))
 
 
 def channel_misfit(rows: Floats, observed: Floats, fitted: Floats) -> Misfit:
-    """Of counts of a channel's outputs, with the law of the outputs at the maximum of the likelihood."""
+    """The misfit of counts of a channel's outputs, with the law of the outputs at the maximum of the likelihood."""
     n, outputs = float(observed.sum()), observed.size
     low = min(too_few(c, n, p, outputs) for c, p in zip(observed, rows.min(axis=0), strict=True))
     high = min(too_many(c, n, p, outputs) for c, p in zip(observed, rows.max(axis=0), strict=True))

@@ -1,4 +1,4 @@
-"""Surveys: named questions with their protocols, published and known by a fingerprint; and what was counted."""
+"""Surveys: named questions with their protocols, published and identified by a fingerprint; and their tallies."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The audit of a survey as one page that a reviewer can sign, and as JSON.
 
-Contents   the survey and its fingerprint; the exact epsilon of each question and of all; what a device gives away over
-           its lifetime, the band of protection and what respondents read of it; how often the best guess of an answer
+Contents   the survey and its fingerprint; the exact epsilon of each question and of all; what a device reveals over its
+           lifetime, the band of protection and what respondents read about it; how often the best guess of an answer
            is right; what a forged report outweighs; what a relay proves; what each question would risk at other
            epsilons, in words, a table and a picture; what was tested, how, and what was not; versions, seed, and the
-           command that makes the same figures again
+           command that reproduces the figures
 Form       docs/audit.md names every field of the JSON
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from deniable.exact import epsilon_text
 from deniable.privacy.audit import UNDECIDED, VIOLATED, Audit
-from deniable.protocols.base import STREAM
+from deniable.protocols.law import STREAM
 from deniable.surveys.promises import amplified, lifetime, promises, summary
 from deniable.surveys.results import three_digits, three_digits_up
 from deniable.surveys.risk import LEVELS, of_survey, percent, percent_up
@@ -55,7 +55,7 @@ def reviewed(
     """Everything that the page says, as JSON values.
 
     `version` is that of this package, `levels` are the epsilons of the table of risks, and `seed`, `samples` and
-    `level` are those that the audit was made with.
+    `level` are the audit's own.
     """
     questions = []
     risked = of_survey(survey, levels=levels)
@@ -71,15 +71,15 @@ def reviewed(
                 "guess": risked[question.id].own.guess,
                 "sure_from_half": risked[question.id].own.sure_from_half,
                 "blind_guess": 1 / size if isinstance(size, int) and size > 0 else None,
-                "leverage": protocol.leverage,
-                "clear": list(protocol.clear),
+                "leverage": protocol.worth().leverage,
+                "clear": list(protocol.law().clear),
                 "audit": part.to_dict(),
                 "risk": {
                     "words": risked[question.id].words,
                     "people": risked[question.id].people,
                     "reports": risked[question.id].reports,
                     "household": risked[question.id].household,
-                    "unit": protocol.unit,
+                    "unit": protocol.worth().unit,
                     "rows": [asdict(row) for row in risked[question.id].rows],
                 },
             }
@@ -113,7 +113,7 @@ def reviewed(
 
 
 def _not_tested(survey: Survey, found: Audit) -> list[str]:
-    """What this audit leaves open, beside what no audit sees."""
+    """What this audit leaves open, besides what no audit can see."""
     told = [
         f"{question.id}: the claim as a whole, because the audit is undecided"
         if part.verdict == UNDECIDED
@@ -168,11 +168,11 @@ POLICY = (
     f"default-src 'none'; style-src 'sha256-{b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What a server says of the page: nothing is loaded, no script is run."""
+"""The server's security policy for the page: nothing is loaded, no script is run."""
 
 
 def report_html(content: dict[str, Any], note: str = "") -> str:
-    """The page: one file, nothing is loaded. `note` says who made it, where that matters."""
+    """The page: one file, nothing is loaded. `note` says who made it, if that matters."""
     found = content["audit"]
     rows = "".join(_row(question) for question in content["questions"])
     tested = "".join(_tested(question) for question in content["questions"])
@@ -242,7 +242,7 @@ def _row(question: dict[str, Any]) -> str:
 
 
 def _tested(question: dict[str, Any]) -> str:
-    """How one question was judged."""
+    """How one question was tested."""
     found = question["audit"]
     said = [] if found["pair"] is None else [f"told apart best: {found['pair'][0]} | {found['pair'][1]}"]
     said += [f"by: {found['event']}"] if found["event"] else []

@@ -1,18 +1,18 @@
-"""Campaigns: several rounds of one collection, each made from what the round before has counted.
+"""Campaigns: several rounds of one collection, each made from the counts of the previous round.
 
-Chain      a round is a survey of its own, with its own fingerprint; from round 2 on its terms name the survey of the
-           first round and of the round before, and the digest of the tally that it was made from
+Chain      a round is a survey with its own fingerprint; from round 2 on its terms name the survey of the first round
+           and of the previous round, and the digest of the tally that it was made from
 Rule       a kind of campaign makes the questions of round r + 1 from the survey and the tally of round r, by integers
-           and fractions only: the same integers give the same bytes and the same fingerprint, so that anybody who has
-           the published tally can make the round again (`verify`). Only the calendar is the owner's choice
+           and fractions only: the same integers give the same bytes and the same fingerprint, so that everybody who
+           has the published tally can make the round again (`verify`). Only the calendar is the owner's choice
 Digest     SHA-256("deniable-survey-tally-v1" + NUL + canonical JSON of the tally), 64 hexadecimal digits
 Privacy    a device answers one round. What later rounds ask depends on its report only through the tally, and so is
            post-processing of that report; what earlier rounds counted does not depend on it. All that is ever published
            therefore gives away the epsilon of the round that the device has answered, whatever the other devices send.
            An owner who makes a round in another way gains no more than that round's epsilon either
-Budget     all rounds draw on one budget group; no round costs more than the one before
-Ledger     knows a campaign by the fingerprint of its first survey; a second round is refused before answers are looked
-           at
+Budget     all rounds draw on one budget group; no round costs more than the previous one
+Ledger     identifies a campaign by the fingerprint of its first survey; a second round is refused before answers are
+           read
 
 A kind of campaign is one file. It writes
 
@@ -22,11 +22,11 @@ _check     which questions a round may ask
 _first     the questions of round 1, from those of a draft
 _next      the questions of the next round
 _combine   one result from all rounds, with error bars
-told       what a round asks, where that is not in the answers
+told       what a round asks, if that is not visible in the answers
 examples   small instances, on which the conformance suite runs
 
-A class with a `kind` is registered by being defined; a package of somebody else's registers by an entry point
-(`deniable._extras`). The fields of the class are its parameters in the spec.
+Defining a class with a `kind` registers it; other packages register theirs by an entry point (`deniable._extras`). The
+fields of the class are its parameters in the spec.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class Campaign(ABC):
     """
 
     kind: ClassVar[str]
-    """What the campaign is called in a spec."""
+    """The name of the campaign in a spec."""
 
-    words: ClassVar[str]
-    """What a next round asks, for people."""
+    words: ClassVar[str] = ""
+    """What a next round asks, for people; empty if the catalogue of words says it, under "campaign." and the kind."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -87,7 +87,7 @@ class Campaign(ABC):
     @property
     @abstractmethod
     def rounds(self) -> int:
-        """How many rounds there are, 2 at least."""
+        """The number of rounds, at least 2."""
 
     @abstractmethod
     def _check(self, question: Question, number: int) -> None:
@@ -95,14 +95,14 @@ class Campaign(ABC):
 
     @abstractmethod
     def _first(self, question: Question) -> Question:
-        """A question of a draft as round 1 asks it; raises SpecError where the rule is not for such a question."""
+        """A question of a draft as round 1 asks it; raises SpecError if the rule does not apply to such a question."""
 
     @abstractmethod
     def _next(self, question: Question, tally: Tally, number: int) -> Question:
-        """A question as the round after round `number` asks it, from that round's tally; no floats decide it."""
+        """A question as the round after round `number` asks it, from that round's tally; decided without floats."""
 
     def told(self, protocol: Protocol) -> str:
-        """What a round asks, in a few words: where the rounds differ in more than the answers; "" otherwise."""
+        """What a round asks, in a few words, if the rounds differ in more than the answers; "" otherwise."""
         return ""
 
     def _combine(self, asked: Sequence[tuple[Protocol, Tally]]) -> Result:
@@ -118,9 +118,9 @@ class Campaign(ABC):
     # -- rounds ------------------------------------------------------------------------------------
 
     def begin(self, survey: Survey) -> Survey:
-        """Round 1: the survey with questions as the rule asks them; it needs terms, under which a device answers once.
+        """Round 1: the survey with the questions that the rule asks. It needs terms under which a device answers once.
 
-        Raises SpecError where the rule is not for these questions.
+        Raises SpecError if the rule does not apply to these questions.
         """
         if survey.terms is None:
             raise SpecError("a campaign is collected over the network: give owner, purpose, and when it ends")
@@ -130,20 +130,20 @@ class Campaign(ABC):
         return replace(survey, questions=tuple(map(self._first, survey.questions)), terms=terms)
 
     def parameters(self) -> dict[str, Any]:
-        """What the spec holds beside the kind."""
+        """The contents of the spec besides the kind."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Round:
-    """Where a survey stands in a campaign."""
+    """The place of a survey in a campaign."""
 
     campaign: Campaign
     number: int = 1
     first: str | None = None
     """The fingerprint of the first round's survey; None in the first round."""
     before: str | None = None
-    """The fingerprint of the survey of the round before."""
+    """The fingerprint of the survey of the previous round."""
     tally: str | None = None
     """The digest of that round's tally, from which this round was made."""
 
@@ -167,11 +167,11 @@ class Round:
 
     @property
     def last(self) -> bool:
-        """Whether no round follows."""
+        """Whether this is the last round."""
         return self.number == self.campaign.rounds
 
     def identity(self, fingerprint: str) -> str:
-        """What all rounds of the campaign have in common, given the survey's own fingerprint."""
+        """The identifier that all rounds of the campaign share, given the survey's own fingerprint."""
         return self.first or fingerprint
 
     def check(self, survey: Survey) -> None:
@@ -200,13 +200,13 @@ class Round:
 
 
 def registered_campaigns() -> Mapping[str, type[Campaign]]:
-    """Every kind of campaign that a spec or a draft may name, those of installed packages included."""
+    """Every kind of campaign that a spec or a draft may name, including those of installed packages."""
     load_plugins()
     return dict(_KINDS)
 
 
 def load_campaign(kind: Any, parameters: Any) -> Campaign:
-    """The rule of this kind with these parameters; those that are left out have their defaults."""
+    """The rule of this kind with these parameters; missing parameters have their defaults."""
     known = _KINDS if isinstance(kind, str) and kind in _KINDS else registered_campaigns()
     if not isinstance(kind, str) or kind not in known:
         raise SpecError(f"there is no campaign {short(kind)}; there are {', '.join(sorted(known))}")
@@ -220,7 +220,7 @@ def load_campaign(kind: Any, parameters: Any) -> Campaign:
 
 
 def round_of(survey: Survey) -> Round:
-    """The place of a survey in its campaign; raises SpecError where it has none."""
+    """The place of a survey in its campaign; raises SpecError if it has none."""
     place = None if survey.terms is None else survey.terms.campaign
     if place is None:
         raise SpecError(f"the survey {survey.name!r} belongs to no campaign")
@@ -240,13 +240,13 @@ def next_round(survey: Survey, tally: SurveyTally, opens: int | None = None, exp
     terms = survey.terms
     assert terms is not None
     fewest = min(one.n for one in tally.tallies.values())
-    if fewest < terms.show_from:
+    if fewest < terms.min_reports:
         raise MismatchError(
-            f"round {place.number} has {fewest} answers, and the survey shows nothing of fewer than {terms.show_from}"
+            f"round {place.number} has {fewest} answers, and the survey shows nothing of fewer than {terms.min_reports}"
         )
     begins = terms.expires if opens is None else opens
     ends = begins + (terms.expires - terms.opens) if expires is None else expires
-    # A collection of one epoch is one again; the epochs of a longer one go on.
+    # A collection of one epoch has one again; the epochs of a longer one go on.
     epochs = replace(terms.epochs, origin=begins, seconds=max(1, ends - begins)) if terms.count == 1 else terms.epochs
     links = (place.identity(survey.fingerprint), survey.fingerprint, tally.digest)
     made = replace(
@@ -267,10 +267,10 @@ def next_round(survey: Survey, tally: SurveyTally, opens: int | None = None, exp
 
 
 def verify(rounds: Sequence[Survey], tallies: Sequence[SurveyTally]) -> None:
-    """Check that each round was made from the tally of the round before, and from nothing else.
+    """Check that each round was made from the tally of the previous round, and from nothing else.
 
     `rounds` begin with the first; `tallies` are of all of them, or of all but the last. Each round is made again, with
-    the opening and closing times that were published. Raises MismatchError with the first thing that is wrong.
+    the published opening and closing times. Raises MismatchError with the first thing that is wrong.
     """
     if not rounds or not len(rounds) - 1 <= len(tallies) <= len(rounds):
         raise MismatchError("a campaign is checked from its surveys, and a tally for each but the last")
@@ -285,7 +285,7 @@ def verify(rounds: Sequence[Survey], tallies: Sequence[SurveyTally]) -> None:
 def check_round(survey: Survey, tally: SurveyTally, after: Survey) -> None:
     """Raise MismatchError unless the survey `after` is the round that follows from this round and its tally.
 
-    Only its opening and closing times are taken as they are.
+    Only its opening and closing times are accepted as they are.
     """
     place, made = round_of(survey), round_of(after)
     if made.before != survey.fingerprint:
@@ -307,7 +307,7 @@ def check_round(survey: Survey, tally: SurveyTally, after: Survey) -> None:
 def combine(rounds: Sequence[Survey], tallies: Sequence[SurveyTally]) -> dict[str, Result]:
     """One result for each question from all rounds so far, by id; questions without reports are left out.
 
-    The rounds are verified first: then nobody's choice but the rule's stands behind what was asked.
+    The rounds are verified first: then only the rule has decided what was asked.
     """
     if len(tallies) != len(rounds):
         raise MismatchError(f"results of {len(rounds)} rounds need as many tallies, not {len(tallies)}")

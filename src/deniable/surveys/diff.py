@@ -1,9 +1,9 @@
 """What changes for a respondent when one survey replaces another.
 
-Weaker     a promise gets worse: more epsilon or delta, another relation (two cannot be compared), asked more often, a
-           question more, a part of an answer sent in clear, reports kept, another budget (of another owner or group),
+Weaker     a promise gets worse: more epsilon or delta, another relation (two cannot be compared), asked more often, one
+           more question, a part of an answer sent in clear, reports kept, another budget (of another owner or group),
            fewer answers needed before estimates are shown, several memoized answers, whose repeats show changes
-Stronger   the other way round
+Stronger   the opposite
 Neutral    anything else; a changed answer list or protocol at the same epsilon is no weaker, but it is a new question
 
 Every change is a new fingerprint, and devices pin fingerprints: nothing changes for anybody without their consent.
@@ -28,11 +28,11 @@ LIFETIME, NO_BOUND = "epsilon of a lifetime", "no number"
 
 @dataclass(frozen=True)
 class Edit:
-    """One difference, and what it does to privacy."""
+    """One difference, and its effect on privacy."""
 
     what: str
     before: Fraction | str
-    """A level is held exactly; everything else is in words."""
+    """Epsilons are exact; everything else is in words."""
     after: Fraction | str
     privacy: str = NEUTRAL
 
@@ -53,7 +53,7 @@ def diff(before: Survey, after: Survey) -> list[Edit]:
 
 
 def weaker(changes: list[Edit]) -> list[Edit]:
-    """Those of the changes by which privacy gets worse."""
+    """The changes that weaken privacy."""
     return [change for change in changes if change.privacy == WEAKER]
 
 
@@ -86,8 +86,8 @@ def _question(old: Question, new: Question) -> Iterator[Edit]:
     yield from _compared(f"{where}: text", old.text, new.text)
     yield from _answers(where, old.protocol.domain, new.protocol.domain)
     yield from _compared(f"{where}: epsilon", old.protocol.epsilon, new.protocol.epsilon, less_is=STRONGER)
-    hidden, shown = [", ".join(one.clear) or "nothing" for one in (old.protocol, new.protocol)]
-    more = set(new.protocol.clear) - set(old.protocol.clear)
+    hidden, shown = [", ".join(one.law().clear) or "nothing" for one in (old.protocol, new.protocol)]
+    more = set(new.protocol.law().clear) - set(old.protocol.law().clear)
     yield from _compared(f"{where}: sent in clear", hidden, shown, privacy=WEAKER if more else STRONGER)
     yield from _compared(f"{where}: protocol", old.protocol.name, new.protocol.name)
     mine, other = old.protocol.spec(), new.protocol.spec()
@@ -113,7 +113,7 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
         elif new is not None:
             yield Edit("collection", "from files only", "over the network")
         return
-    # A budget belongs to an owner's group: what was spent in another does not count in the new one.
+    # A budget belongs to an owner's group: spending in another group does not count in the new one.
     yield from _compared("owner", old.owner, new.owner, privacy=WEAKER)
     yield from _compared("purpose", old.purpose, new.purpose)
     if old.budget.group != new.budget.group:
@@ -124,7 +124,7 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
     kept = _direction(RETENTION.index(old.retention), RETENTION.index(new.retention), STRONGER)
     yield from _compared("retention", old.retention, new.retention, privacy=kept)
     yield from _days(old, new)
-    yield from _compared("shown from n", old.show_from, new.show_from, less_is=WEAKER)
+    yield from _compared("shown from n", old.min_reports, new.min_reports, less_is=WEAKER)
     yield from _compared("opens", write_time(old.opens), write_time(new.opens))
     yield from _compared("expires", write_time(old.expires), write_time(new.expires))
     yield from _compared("length of an epoch", span(old.epochs.seconds), span(new.epochs.seconds))
@@ -133,7 +133,7 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
     yield from _compared("replaces", old.replaces or "none", new.replaces or "none")
     yield from _compared("campaign", _round(old), _round(new))
     yield from _relays(old, new)
-    # Fewer have to work together where there are fewer; from none or to none the relation changes as well.
+    # With fewer collectors, fewer have to collude; from none or to none the relation changes as well.
     were, are = (", ".join(map(host, terms.collectors)) or "one" for terms in (old, new))
     less = len(new.collectors) < len(old.collectors)
     yield from _compared("collectors", were, are, privacy=WEAKER if less else NEUTRAL)
@@ -154,14 +154,14 @@ def _relays(old: Terms, new: Terms) -> Iterator[Edit]:
 
 
 def _days(old: Terms, new: Terms) -> Iterator[Edit]:
-    """How long reports wait to be counted; 0 where they are counted as they come."""
+    """How long reports wait to be counted; 0 if they are counted as they come."""
     before, after = (terms.delete_days or 0 for terms in (old, new))
     if "reports" not in (old.retention, new.retention):
         yield from _compared("days until reports are deleted", before, after, less_is=STRONGER)
 
 
 def _round(terms: Terms) -> str:
-    """Round and campaign in words; a device answers one round of a campaign, whichever survey it stands in."""
+    """Round and campaign in words; a device answers one round of a campaign, whichever survey that is."""
     place = terms.campaign
     if place is None:
         return "none"
@@ -190,7 +190,7 @@ def _rules(old: Terms, new: Terms) -> Iterator[Edit]:
 
 
 def _shows(rule: Longitudinal) -> tuple[int, str]:
-    """How much a rule shows beside its levels, and the rule in words."""
+    """How much a rule shows besides its epsilons, and the rule in words."""
     if rule.rule == FRESH:
         return 1, FRESH
     if rule.is_evolving:

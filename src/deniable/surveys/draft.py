@@ -1,4 +1,4 @@
-"""Drafts: what an author writes by hand, from which a survey is made once.
+"""Drafts: what an author writes by hand, and from which a survey is made once.
 
     {"name": "habits", "epsilon": "1", "people": 20000, "questions": [
         {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"]},
@@ -6,75 +6,74 @@
 
 answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" for any text,
            {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number; "distribution"
-           for its quantiles and its histogram, also of whole numbers: {"low": 18, "high": 99, "read": "distribution"};
+           for its quantiles and its histogram, also for whole numbers: {"low": 18, "high": 99, "read": "distribution"};
            "ranges" for the same and the share of any range with its exact error.
-           That is how more than 32 whole numbers are read where the planner chooses and devices keep nothing; "shares"
+           More than 32 whole numbers are read in that way if the planner chooses and devices keep nothing; "shares"
            asks for the share of every single number),
-           {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one;
-           "ask": "pairs", "triples", "best" or [["smoke", "age"], ...] for tables of parts together, numbers cut into
-           "cells": {"age": 8}; "titles": {"age": "How old are you?"} for what people read; "read": "rectangles" for
-           two numbers together; "regress": {"target": "age", "link":
+           {"record": {"smoke": ["yes", "no"], ...}, "per_device": 1} (several parts; each device reports one of them;
+           "per_device": "pairs", "triples", "best" or [["smoke", "age"], ...] for tables of parts together, numbers cut
+           into "cells": {"age": 8}; "titles": {"age": "How old are you?"} for what people read; "read": "rectangles"
+           for two numbers together; "regress": {"target": "age", "link":
            "linear"} for the coefficients of a regression on the other parts, "queries": {"both": {"times": ["age",
            ["smoke", "yes"]]}, ...} for means of products and of forms, see `Queries`),
            {"places": {"columns": 16, "rows": 12, "cell": "500 m"}} (a cell of a grid, {"north": 3, "east": 5}; epsilon
            is that of one cell side, and grows with the distance. With "read": "rectangles" it holds between any two
            cells),
-           {"several": ["mail", "maps", ...], "at_most": 3} (any set of listed items, of which at most 3 are reported),
+           {"multiple": ["mail", "maps", ...], "at_most": 3} (any set of listed items; at most 3 of them are reported),
            {"keys": ["mail", ...], "low": 1, "high": 5, "unit": "stars", "at_most": 3} (a number for each of some keys),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
-           laws that it tells apart; of a mean, "number": {...} beside it says which numbers), {"table": channel} (any
-           exact channel, such as `deniable channel show coin --save` writes; "delta": "1/4000" where its epsilon holds
-           with one only), {"table": spec} (a saved table, such as a profile mechanism: its answers are records of
-           profile and value, and "read" says whether the shares of "values" or of "profiles" are asked for), or the
-           spec of a domain
+           laws that it distinguishes; for a mean, "number": {...} says which numbers), {"table": channel} (any exact
+           channel, such as `deniable channel show coin --save` writes; "delta": "1/4000" if its epsilon holds only with
+           a delta), {"table": spec} (a saved table, such as a profile mechanism: its answers are records of profile and
+           value, and "read" says whether the shares of "values" or of "profiles" are wanted), or the spec of a domain
 other      the label for every answer that is not listed
-missing    the label for every missing answer, "no answer" say; without it an empty cell is refused. A range of numbers
-           becomes a list of these numbers and the label. Also once for all questions
-epsilon    of this question; the draft's own `epsilon` stands for the questions without one. If neither is given, a
+missing    the label for every missing answer, for example "no answer"; without it an empty cell is refused. A range of
+           numbers becomes a list of these numbers and the label. May also be given once for all questions
+epsilon    of this question; the draft's own `epsilon` applies to the questions without one. If neither is given, a
            lifetime budget is divided: equally over the answers that a device may randomize, and over the questions
-people     about how many will answer (in an epoch, where a device may answer in several), for the planner and for what
-           to expect
-ask        of the draft as a whole, 1 or "pairs": each device reports one of the questions, or two together, chosen by
-           its own coins, with the whole epsilon. The questions become the parts of one record, under their ids; their
+people     about how many will answer (per epoch, if a device may answer in several), for the planner and for what to
+           expect
+per_device of the whole draft, 1 or "pairs": each device reports one of the questions, or two together, chosen by its
+           own coins, with the whole epsilon. The questions become the parts of one record, under their ids; their
            texts are the titles that people read
-strata     {"country": ["de", "fr"]}: public attributes, of the draft as a whole. They are sent in clear beside every
-           report, which page and command line say, and each combination is counted by itself. Attributes that must be
-           hidden are written {"sex": {"private": ["f", "m"]}}: they are randomized together with each answer, which
-           one epsilon protects. Then the shares of listed answers and means of numbers can be asked for. The same for
-           one question: {"record": {"sex": ["f", "m"], "smoke": ["yes", "no"]}, "read": "strata"}, the answer last
-shape      of numbers whose distribution or ranges are read, what is known of them: "smooth" where they are spread
-           smoothly, "rough" where many people give the same few, or "unknown". The planner chooses by it
-protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full. Of a survey
+strata     {"country": ["de", "fr"]}: public attributes, of the whole draft. They are sent in clear with every report,
+           which page and command line say, and each combination is counted separately. Attributes that must be
+           hidden are written {"sex": {"private": ["f", "m"]}}: they are randomized together with each answer, and one
+           epsilon protects both. Then the shares of listed answers and means of numbers can be asked for. The same
+           for one question: {"record": {"sex": ["f", "m"], "smoke": ["yes", "no"]}, "read": "strata"}, the answer last
+shape      what is known of numbers whose distribution or ranges are read: "smooth" if they are spread smoothly,
+           "rough" if many people give the same few, or "unknown". The planner chooses by it
+protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a complete spec. In a survey
            that memoizes, "best" is the best protocol with few enough different reports
-parameters of the named protocol, where the default is not wanted
+parameters of the named protocol, to override the defaults
 
 A draft for a collection over the network also has
 
 owner, purpose   who asks, and what for; a draft with none of these keys is for files only
-opens, expires   times such as "2026-11-01T00:00:00Z"; a draft without `opens` opens at the hour that has begun, and may
-                 give `days`, the length of the collection, in place of `expires`
-epochs           {"seconds": 86400} or {"days": 1}: how long an epoch is. By default the whole collection is one epoch;
-                 but one of more than a week, in which a device answers once and sums alone are kept, has epochs of a
-                 day, whose reports are taken for three days more. So the service forgets ids within days. A device
-                 counts its answers over all epochs, and may answer as often as before
+opens, expires   times such as "2026-11-01T00:00:00Z"; a draft without `opens` opens at the start of the current hour,
+                 and may give `days`, the length of the collection, in place of `expires`
+epochs           {"seconds": 86400} or {"days": 1}: length of an epoch. By default the whole collection is one epoch;
+                 but a collection of more than a week, in which a device answers once and only sums are kept, has
+                 epochs of a day, whose reports are accepted for three more days. So the service forgets ids within
+                 days. A device counts its answers over all epochs, and may answer as often as before
 longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 30, "values": 1}; one answer by default,
                  and no more epochs than there are. {"rule": "two-stage", "first": "1/2", "forever": "1", "values": 1,
                  "epochs": 30} takes the place of epsilon: `first` is that of one submission, `forever` that of all of
                  them from the same kept states, and both are divided equally over the questions
-                 {"rule": "evolving", "changes": 2, "epochs": 30}: shares in every epoch where an answer changes at most
+                 {"rule": "evolving", "changes": 2, "epochs": 30}: shares in every epoch if an answer changes at most
                  twice; epsilon is that of everything that a device sends, and "epochs" as many as there are
-budget           {"group": "...", "epsilon": "4", "delta": "1/1000"}; by default a group of the survey's own name with
-                 just what it needs
+budget           {"group": "...", "epsilon": "4", "delta": "1/1000"}; by default a group with the survey's own name and
+                 exactly what it needs
 campaign         {"kind": "narrowing", "cells": 8}: this is the first of several rounds, whose rule asks the questions
-                 in its own way (`campaign`); what is left out has its default
+                 in its own way (`campaign`); missing parameters have their defaults
 relay            {"address": "https://relay.example.org", "key": "...", "batch": 1000}: submissions travel sealed, and
                  are mixed in batches; the key is the collector's, from `deniable relay key`
 collectors       {"addresses": ["https://one.example.org", "https://two.example.org"], "missing": 50}: answers are
-                 split between them, and only sums come out (`SecureSum`), of `people` of whom so many may be missing,
-                 by default a twentieth. A question is for shares, or for a "mean": {"low": 0, "high": 10, "read":
-                 "mean"}
-show_from        estimates of fewer answers are not shown; by default as many as it takes until one figure is readable:
-                 until its 95 % interval is narrower than all that the figure can be
+                 split between them, and only sums come out (`SecureSum`). Of `people`, the number `missing` may be
+                 absent, by default a twentieth. A question is for shares, or for a "mean": {"low": 0, "high": 10,
+                 "read": "mean"}
+min_reports      estimates of fewer answers are not shown; by default as many as are needed to read one figure, that
+                 is, until its 95 % interval is narrower than the whole range of the figure
 retention, delete_days, replaces     as in `Terms`
 
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
@@ -86,17 +85,18 @@ import math
 import re
 import time
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from deniable import exact
+from deniable.answers import read_answers
 from deniable.channels import Channel
-from deniable.domains import Domain, Integers, domain_of_answers
+from deniable.domains import Domain, Integers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
-from deniable.protocols import Evolving, Memoized, Protocol, SecureSum, Table, registered
+from deniable.protocols import Evolving, Protocol, SecureSum, Table, registered
 from deniable.protocols.memoized import FEW_FORMS, all_linking
 from deniable.protocols.stratified import private_strata, stratify
 from deniable.results import quantile
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
 BEST = "best"
 
 MANY_NUMBERS = 32
-"""More whole numbers than these are read as a distribution, unless a draft says something else."""
+"""More whole numbers than this are read as a distribution, unless a draft says something else."""
 
 _SHARED = ("epsilon", "protocol", "people", "missing")
 
@@ -138,11 +138,11 @@ class _Open:
     people: int
     where: str
     forever: Fraction | None = None
-    """The epsilon of a kept state, where there are two stages."""
+    """The epsilon of a kept state, if there are two stages."""
     read: str | None = None
-    """What is to be estimated, where the draft says it."""
+    """What to estimate, if the draft says it."""
     shape: str | None = None
-    """What is known of the shape of a distribution, where the draft says it."""
+    """What is known of the shape of a distribution, if the draft says it."""
 
     @property
     def asked(self) -> tuple[Domain, Fraction]:
@@ -152,13 +152,13 @@ class _Open:
 def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tuple[Survey, dict[str, Plan]]:
     """The survey that a draft describes, and the plans of the questions whose protocol the planner chose, by id.
 
-    `kind` is the class of the survey; `now` is when a collection opens whose draft does not say.
+    `kind` is the class of the survey; `now` is when a collection opens if the draft does not say.
     """
     if not isinstance(draft, Mapping):
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
-    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata", "ask"))
+    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata", "per_device"))
     draft = with_private_strata(as_one_record(draft))
     entries = draft["questions"]
     if not isinstance(entries, list):
@@ -190,7 +190,7 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
 
 
 def _summed(asked: _Open, spec: Any) -> Protocol:
-    """The question as a sum between collectors."""
+    """The question as a sum across collectors."""
     keys(_object(spec), ("addresses",), '"collectors"', optional=("missing",))
     missing = spec.get("missing", asked.people // 20)
     read = "shares" if asked.read is None else asked.read
@@ -207,16 +207,16 @@ def _object(spec: Any) -> Mapping[str, Any]:
 
 
 WHOLE = "answers"
-"""What the one question is called that all questions of a draft become parts of."""
+"""The name of the one question that contains all questions of a draft as parts."""
 
 
 def as_one_record(draft: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The draft whose questions are parts of one record, where it says that only some of them are asked."""
-    if "ask" not in draft:
+    """The draft with its questions as parts of one record, if it says that only some of them are asked."""
+    if "per_device" not in draft:
         return draft
     entries = draft["questions"]
     if not isinstance(entries, list) or len(entries) < 2:
-        raise SpecError('"ask" chooses among at least two questions')
+        raise SpecError('"per_device" chooses among at least two questions')
     parts = {}
     for place, entry in enumerate(entries, 1):
         if not isinstance(entry, Mapping):
@@ -227,9 +227,9 @@ def as_one_record(draft: Mapping[str, Any]) -> Mapping[str, Any]:
             raise SpecError(f"{where}: there are two questions of this id")
         parts[entry["id"]] = entry["answers"]
     titles = {entry["id"]: entry["text"] for entry in entries}
-    answers = {"record": parts, "titles": titles, "ask": draft["ask"]}
+    answers = {"record": parts, "titles": titles, "per_device": draft["per_device"]}
     asked = {"id": WHOLE, "text": draft["name"], "answers": answers}
-    rest = {key: value for key, value in draft.items() if key not in ("ask", "questions")}
+    rest = {key: value for key, value in draft.items() if key not in ("per_device", "questions")}
     return {**rest, "questions": [asked]}
 
 
@@ -237,7 +237,7 @@ _NO_ROUNDS = 'rounds of a campaign are not counted in strata: leave "strata" or 
 
 
 def with_private_strata(draft: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The draft whose questions ask for records of private strata and the answer, where it has such strata."""
+    """The draft with questions for records of private strata and the answer, if it has such strata."""
     strata = private_strata(draft["strata"]) if "strata" in draft else {}
     entries = draft["questions"]
     if not strata or not isinstance(entries, list):
@@ -266,7 +266,7 @@ def _first_round(wanted: Any, survey: Survey) -> Survey:
 
 
 def _stage_shares(draft: Mapping[str, Any], rule: Longitudinal) -> dict[str, Fraction]:
-    """The levels of both stages for each question that does not bring a whole protocol: equal parts of what is left."""
+    """The epsilons of both stages for each question without a complete protocol: equal parts of what is left."""
     entries = [entry if isinstance(entry, Mapping) else {} for entry in draft["questions"]]
     if "epsilon" in draft or any("epsilon" in entry for entry in entries):
         raise SpecError('of two stages "first" and "forever" say the levels, and take the place of "epsilon"')
@@ -284,7 +284,7 @@ def _stage_shares(draft: Mapping[str, Any], rule: Longitudinal) -> dict[str, Fra
 
 
 def divided(draft: Mapping[str, Any]) -> Fraction | None:
-    """Epsilon of each question without one, where it follows from the budget; None where the draft names it."""
+    """Epsilon of each question without one, if it follows from the budget; None if the draft names it."""
     draft = as_one_record(draft)
     budget, entries = draft.get("budget"), draft["questions"]
     if draft_rule(draft).is_two_stage:
@@ -307,7 +307,7 @@ def divided(draft: Mapping[str, Any]) -> Fraction | None:
 
 
 def has_epsilon(entry: Any) -> bool:
-    """Whether a question has an epsilon of its own."""
+    """Whether a question has its own epsilon."""
     if not isinstance(entry, Mapping):
         return False
     answers = entry.get("answers")
@@ -316,7 +316,7 @@ def has_epsilon(entry: Any) -> bool:
 
 
 def crowds(draft: Mapping[str, Any]) -> dict[str, int]:
-    """About how many will answer each question, by id, as far as a draft that is one says it."""
+    """About how many will answer each question, by id, as far as a valid draft says it."""
     draft = as_one_record(draft)
     given = {entry["id"]: _people(entry.get("people", draft.get("people"))) for entry in draft["questions"]}
     return {id: people for id, people in given.items() if people is not None}
@@ -335,11 +335,12 @@ def _people(value: Any) -> int | None:
 
 
 def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, Plan]:
-    """The planner's choices, by place.
+    """The planner's choices, by position.
 
-    Where answers are repeated, the forms of all reports together are few: in the order of the questions, each has the
-    best protocol that leaves the others enough. GRR needs the least, as many forms as there are answers. Of two stages
-    the questions that are open share evenly what the others leave of `linking`, unless the survey is linkable.
+    If answers are repeated, the number of different reports of all questions together is limited: in the order of the
+    questions, each has the best protocol that leaves the others enough. GRR needs the least, as many forms as there are
+    answers. With two stages the open questions share evenly what the others leave of `linking`, unless the survey is
+    linkable.
     """
     from deniable.planning import plan
 
@@ -371,17 +372,17 @@ def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, 
         if repeats:
             forms[place] = _fewest(plans[place].best)
         elif stages:
-            left, waiting = left / plans[place].best.linking(rule.epochs), waiting - 1
+            left, waiting = left / plans[place].best.law().kept.linking(rule.epochs), waiting - 1
     return plans
 
 
 def _usual_read(domain: Domain) -> str | None:
-    """Of many whole numbers the shares of single ones drown in noise, and their order says more."""
+    """Among many whole numbers, noise hides the shares of single ones; their distribution is more useful."""
     return "distribution" if isinstance(domain, Integers) and domain.size > MANY_NUMBERS else None
 
 
 def _fewest(one: Protocol | _Open) -> int:
-    return one.report_forms if isinstance(one, Protocol) else one.domain.least_forms
+    return one.law().forms if isinstance(one, Protocol) else one.domain.least_forms
 
 
 def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Protocol | _Open:
@@ -424,9 +425,9 @@ def _table(entry: Mapping[str, Any]) -> Protocol:
         raise SpecError(f"the proof does not hold: {failed}")
     asked = {key: value for key, value in entry["answers"].items() if key != "table"}
     level = entry.get("epsilon", getattr(known, "epsilon", None))
-    kind = registered()[known.table_kind]
-    assert issubclass(kind, Table)
-    return kind.of_proof(known, level, fingerprint("proof", proof), asked)
+    kind: Any = registered()[known.table_kind]
+    made: Protocol = kind.of_proof(known, level, fingerprint("proof", proof), asked)
+    return made
 
 
 def _stored_table(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> Protocol:
@@ -435,22 +436,16 @@ def _stored_table(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> Protocol
     if "epsilon" in entry:
         raise SpecError("a saved table has its own epsilon: leave it out")
     table = load_protocol(spec)
-    if not isinstance(table, Table):
+    reading: Callable[[str], Protocol] | None = getattr(table, "reading", None)
+    if reading is None:
         raise SpecError(f'{{"table": ...}} holds a proof or the spec of a table, not of {table.name}')
-    return table if "read" not in entry["answers"] else table.reading(entry["answers"]["read"])
+    return table if "read" not in entry["answers"] else reading(entry["answers"]["read"])
 
 
 def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
-    labels = {key: load_label(entry[key]) for key in ("other", "missing") if entry.get(key) is not None}
-    # Each question has hash functions of its own, so that two surveys' sketches say nothing about each other.
-    found = domain_of_answers(entry["answers"], labels | {"key": f"{name}/{entry['id']}"})
-    if found is None:
-        raise SpecError(
-            'the answers are a list, {"low": ..., "high": ...}, {"number": {"low": ..., "high": ...}}, '
-            '{"several": [...], "at_most": ...}, {"keys": [...], "low": ..., "high": ..., "at_most": ...}, '
-            '{"record": {...}}, {"places": {...}}, {"discover": {"bytes": ...}}, "text" or the spec of a domain'
-        )
-    return found
+    labels: dict[str, Any] = {key: load_label(entry[key]) for key in ("other", "missing") if entry.get(key) is not None}
+    # Each question has its own hash functions, so that two surveys' sketches say nothing about each other.
+    return read_answers(entry["answers"], **labels, key=f"{name}/{entry['id']}")
 
 
 def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol | _Open:
@@ -466,13 +461,13 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
     answers = wanted["answers"] if isinstance(wanted["answers"], Mapping) else {}
     read = answers.get("read")
     if "record" in answers and (asked := {key: answers[key] for key in ("queries", "regress") if key in answers}):
-        if name not in (BEST, "Queries") or {"ask", "read", "cells"} & set(answers):
-            raise SpecError('"queries" and "regress" say what is asked: leave "ask", "read" and "cells" out')
+        if name not in (BEST, "Queries") or {"per_device", "read", "cells"} & set(answers):
+            raise SpecError('"queries" and "regress" say what is asked: leave "per_device", "read" and "cells" out')
         name, parameters = "Queries", {"people": people, **asked, **parameters}
-    if "record" in answers and answers.get("ask", 1) != 1:
-        given = {key: answers[key] for key in ("ask", "cells") if key in answers}
+    if "record" in answers and answers.get("per_device", 1) != 1:
+        given = {"ask": answers["per_device"], **({"cells": answers["cells"]} if "cells" in answers else {})}
         if "read" in answers:
-            raise SpecError('"ask" and "read" say two things about the record: leave one out')
+            raise SpecError('"per_device" and "read" say two things about the record: leave one out')
         if name != BEST or set(given) > {"ask"} or given["ask"] not in ("pairs", "triples"):
             name, parameters = ("Attributes" if name == BEST else name), {"people": people, **given, **parameters}
         else:
@@ -490,12 +485,12 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
     if not isinstance(name, str) or name not in known:
         raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(known))}")
     if "forever" in wanted:
-        if not issubclass(known[name], Memoized):
+        if "forever" not in {field.name for field in fields(known[name])}:
             raise SpecError(f'{name} has one stage: the rule "{TWO_STAGE}" needs a protocol with two, such as LGRR')
         parameters = {**parameters, "forever": wanted["forever"]}
     try:
         made = known[name](domain, wanted["epsilon"], **parameters)
-        if read is None or made.reads == read:
+        if read is None or made.worth().read == read:
             return made
         parameters = {"read": read, **parameters}  # for protocols that can be read in several ways
         return known[name](domain, wanted["epsilon"], **parameters)
@@ -517,7 +512,7 @@ TERMS = (
     "budget",
     "retention",
     "delete_days",
-    "show_from",
+    "min_reports",
     "replaces",
     "campaign",
     "relay",
@@ -526,13 +521,13 @@ TERMS = (
 
 _DAY, _HOUR = 86_400, 3_600
 _LONG = 7 * _DAY
-"""Longer collections have epochs of a day, unless the draft says otherwise."""
+"""Collections longer than this have epochs of a day, unless the draft says otherwise."""
 _LATE = 3
-"""Of such epochs, so many are taken late: for devices that were offline."""
+"""Number of such epochs that are accepted late, for devices that were offline."""
 
 
 def draft_terms(given: Mapping[str, Any], name: Any, questions: Sequence[Question], now: float | None = None) -> Terms:
-    """The terms in full, for these questions."""
+    """The complete terms, for these questions."""
     missing = [key for key in ("owner", "purpose") if key not in given]
     if missing:
         raise SpecError(f"a collection needs {' and '.join(missing)}: who asks, and what for")
@@ -547,15 +542,15 @@ def draft_terms(given: Mapping[str, Any], name: Any, questions: Sequence[Questio
         wanted.get("delta", delta * rule.draws),
         levels[0].relation,
     )
-    options = {key: given[key] for key in ("retention", "delete_days", "show_from", "replaces") if key in given}
-    options.setdefault("show_from", min(_readable_from(question.protocol) for question in questions))
+    options = {key: given[key] for key in ("retention", "delete_days", "min_reports", "replaces") if key in given}
+    options.setdefault("min_reports", min(_readable_from(question.protocol) for question in questions))
     if "relay" in given:
         options["relay"] = read_relay(given["relay"])
     if "collectors" in given:
         options["collectors"] = read_collectors(_object(given["collectors"]).get("addresses"))
-    # Where an answer may be repeated, an epoch is how often: its author must say it. Kept reports have ids anyway, and
-    # whoever sent one may have it deleted as long as its epoch is open.
-    # Of shares an epoch has a result only if enough answer in it.
+    # If an answer may be repeated, an epoch is how often: its author must say it. Kept reports have ids anyway, and
+    # their senders may have them deleted as long as the epoch is open.
+    # An epoch of shares has a result only if enough people answer in it.
     sums = options.get("retention", "tally") == "tally" and "collectors" not in options
     short = expires - opens > _LONG and rule.epochs == 1 and sums
     default = {"seconds": _DAY, "late": _LATE} if short else {"seconds": expires - opens}
@@ -569,25 +564,25 @@ def _readable_from(protocol: Protocol) -> int:
     """The fewest answers with which the 95 % interval of a figure is narrower than the whole range of the figure."""
 
     def reads(n: int) -> bool:
-        return 2 * quantile(0.95) * protocol.error(n) < protocol.scale
+        return 2 * quantile(0.95) * protocol.worth(n).error < protocol.worth().scale
 
     most = next((1 << power for power in range(40) if reads(1 << power)), None)
     if most is None:
-        return 1  # no number of answers makes it readable, so that none is a reason to wait for
+        return 1  # no number of answers makes it readable, so there is nothing to wait for
     return bisect_left(range(most // 2 + 1, most), True, key=reads) + most // 2 + 1
 
 
 def draft_rule(given: Mapping[str, Any]) -> Longitudinal:
-    """How answers hang together; one answer if the draft does not say."""
+    """How a device's answers relate across epochs; one answer if the draft does not say."""
     names = ("rule", "epochs", "values", "first", "forever", "linkable", "changes")
     return Longitudinal(**_part(given, "longitudinal", names))
 
 
 def _check_calendar(terms: Terms) -> None:
-    """Refuse what is a slip of the author's. Published surveys are not asked: they keep loading."""
+    """Refuse likely mistakes of the author. Published surveys are not checked: they keep loading."""
     length, whole = terms.epochs.seconds, terms.expires - terms.opens
     if length > whole:
-        # Reports of a late epoch are taken for as long as an epoch: long after the end, in this case.
+        # Reports of a late epoch are accepted for as long as an epoch: long after the end, in this case.
         raise SpecError(
             f"an epoch of {span(length)} is longer than the collection of {span(whole)}: "
             'shorten it, or leave "epochs" out'
@@ -600,7 +595,7 @@ def _check_calendar(terms: Terms) -> None:
 
 
 def _this_hour(now: float | None) -> int:
-    """The hour that has begun, so that a survey is open at once and its times are easy to read."""
+    """The start of the current hour, so that a survey is open at once and its times are easy to read."""
     return int(time.time() if now is None else now) // _HOUR * _HOUR
 
 

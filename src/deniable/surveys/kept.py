@@ -1,6 +1,6 @@
 """What a person's device keeps of its answers between epochs, and the report that it draws from that.
 
-The one law of repeated answers: the ledger of a device and a panel in files both report by `next_report`.
+The single rule for repeated answers: the ledger of a device and a panel in files both report by `next_report`.
 
 Memoize    the report of a value is drawn once and repeated; beyond the cap the first report is repeated
 Two stages the state of a value is drawn once, and each report afresh from it; beyond the cap from the first state
@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from deniable.protocols import Evolving, Memoized, Protocol
+from deniable.protocols import Protocol
 from deniable.randomness import Bits
 from deniable.surveys.terms import Longitudinal
 
 
 class Kept(NamedTuple):
-    """One thing that is kept: a report to repeat, or a state to draw further reports from."""
+    """One kept item: a report to repeat, or a state to draw further reports from."""
 
     place: int
-    """Its number among those of the question; what had the same number is replaced."""
+    """Its number among those of the question; an item with the same number is replaced."""
     key: bytes
     """The answer that it belongs to."""
     drawn: bytes
@@ -30,7 +30,7 @@ class Kept(NamedTuple):
 def next_report(
     protocol: Protocol, rule: Longitudinal, known: Sequence[Kept], encoded: Any, epoch: int, bits: Bits | None = None
 ) -> tuple[bytes, Kept | None]:
-    """The report of an answer, and what is to be kept for later epochs, if that is new.
+    """The report of an answer, and what must be kept for later epochs, if that is new.
 
     Args:
         protocol: How the question is asked.
@@ -43,13 +43,15 @@ def next_report(
     Raises:
         ReportError: Something in `known` was not drawn by this protocol.
     """
-    if isinstance(protocol, Evolving):
-        state = known[0].drawn if known else protocol.begin(bits)
-        state, report = protocol.step_encoded(state, encoded, epoch, bits)
+    law = protocol.law()
+    if law.stream is not None:
+        state = known[0].drawn if known else law.stream.begin(bits)
+        state, report = law.stream.step_encoded(state, encoded, epoch, bits)
         return report, Kept(0, b"", state)
-    if rule.is_two_stage and isinstance(protocol, Memoized):
-        kept, key = protocol.kept_state(encoded, [(one.key, one.drawn) for one in known], rule.values, bits)
-        report = protocol.report_from(kept, bits)
+    if rule.is_two_stage and law.stages is not None:
+        device = law.stages.device
+        kept, key = device.kept_state(encoded, [(one.key, one.drawn) for one in known], rule.values, bits)
+        report = device.report_from(kept, bits)
     else:
         report, key = _repeated(protocol, rule, known, encoded, bits)
         kept = report

@@ -1,4 +1,4 @@
-"""Narrowing: round 1 looks where the numbers are, round 2 asks for their mean on that narrower interval.
+"""Narrowing: round 1 finds where the numbers are, round 2 asks for their mean on that narrower interval.
 
 Law        round 1 is a `Window` of width 1 with cells + 1 positions, the ends of `cells` equal cells; round 2 is the
            `Window` of the table below on the interval between two of those positions
@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -47,12 +47,19 @@ _LAST = (
     (Fraction(64), (161, 14)),
 )
 _SEEN, _INSIDE = 2, 3
-"""Standard errors by which somebody is seen, and by which more than half are inside."""
+"""Standard errors that are needed to detect somebody, and to conclude that more than half are inside."""
 
 
 @dataclass(frozen=True)
 class Narrowing(Campaign):
     """The mean of numbers that lie close together, although nobody knows beforehand where.
+
+    Args:
+        cells: Number of equal parts of the interval in round 1: more find a narrower interval, and need more people.
+        margin: Number of cells added on either side of where people were detected.
+
+    Raises:
+        SpecError: A number is out of range.
 
     >>> from deniable.surveys import Question
     >>> campaign = Narrowing(cells=8)
@@ -64,12 +71,9 @@ class Narrowing(Campaign):
     """
 
     kind: ClassVar[str] = "narrowing"
-    words: ClassVar[str] = "the same numbers, on a narrower interval if most people surely lie inside it"
 
     cells: int = 8
-    """How many equal parts round 1 divides the interval into: more find a narrower interval, and need more people."""
     margin: int = 1
-    """How many cells are added to either side of where people were seen."""
 
     def __post_init__(self) -> None:
         for name, value, low, high in (("cells", self.cells, 4, 256), ("margin", self.margin, 1, 64)):
@@ -112,8 +116,7 @@ class Narrowing(Campaign):
         return replace(question, protocol=first)
 
     def _next(self, question: Question, tally: Tally, number: int) -> Question:
-        first = question.protocol
-        assert isinstance(first, Window)
+        first = cast(Window, question.protocol)
         low, high = self._inside(first, tally)
         positions, width = next(sizes for most, sizes in _LAST if first.epsilon <= most)
         return replace(question, protocol=Window(_between(first, low, high), first.epsilon, positions, width))
@@ -138,24 +141,22 @@ class Narrowing(Campaign):
 
     def _combine(self, asked: Sequence[tuple[Protocol, Tally]]) -> Result:
         protocol, tally = asked[-1]
-        assert isinstance(protocol, Window)
         mean: Mean = protocol.estimate(tally)
         if len(asked) == 1:
             return mean
         low, high = mean.ends
-        first, earlier = asked[0]
-        assert isinstance(first, Window)
-        places = np.array([float(number) for number, _ in first._inputs()])
+        first, earlier = cast(tuple[Window, Tally], asked[0])
+        places = np.array([float(number) for number, _ in first.law().inputs()])
         inside = np.clip(places, low, high)
         value, variance = _linear(first, earlier, inside)
         clipped, error = _linear(first, earlier, places - inside)
         weight = mean.stderr**2 / (mean.stderr**2 + variance) if math.isfinite(variance) else 0.0
         parts = (weight**2 * variance if weight else 0.0), (1 - weight) ** 2
         assert isinstance(first.domain, Interval)
-        narrow = f"{low:.6g} to {high:.6g}" + (f" {first.unit}" if first.unit else "")
+        narrow = f"{low:.6g} to {high:.6g}" + (f" {first.worth().unit}" if first.worth().unit else "")
         notes = [f"of two rounds: {earlier.n:,} reports on the whole interval, then {tally.n:,} on {narrow}"]
         if (low, high) != first.domain.ends:
-            unit = f" {first.unit}" if first.unit else ""
+            unit = f" {first.worth().unit}" if first.worth().unit else ""
             moved = f"{-clipped:.3g}{unit}, with a standard error of {math.sqrt(error):.2g}{unit}"
             notes.append(f"numbers outside {narrow} count as its ends: by round 1 that moves the mean by {moved}")
         return NarrowedMean(
@@ -192,7 +193,7 @@ def _between(first: Window, low: int, high: int) -> Interval:
 
 
 def _seen(counts: Sequence[int], n: int, each: Fraction) -> int:
-    """The first position up to which the reports are surely more than those without an answer alone."""
+    """The first position up to which there are surely more reports than those without an answer alone."""
     total, chance = 0, Fraction(0)
     for place, count in enumerate(counts):
         total, chance = total + count, chance + each

@@ -1,16 +1,16 @@
 """A panel: the same people answer a longitudinal survey in several epochs, from tables or files.
 
 Under the rules "memoize", "two-stage" and "evolving" a report depends on what the person's earlier reports were drawn
-from. A panel keeps that in a file, per person, and draws as the ledger of a device does (`kept.next_report`).
+from. A panel keeps that in a file, per person, and draws in the same way as a device's ledger (`kept.next_report`).
 
-State      SQLite: whose survey it is, which epochs each person has answered, and what is kept per person and question.
-           Under "memoize" and "two-stage" that is the answer itself, so the file belongs beside the answers, never
-           beside the reports that leave; only its owner can read it
+State      SQLite: the survey, the epochs that each person has answered, and what is kept per person and question.
+           Under "memoize" and "two-stage" that is the answer itself, so store the file with the answers, never with
+           the reports that leave; only its owner can read it
 Caps       at most one answer per person and epoch, and at most as many epochs as the survey allows; other rows are
            refused
 Atomic     a table or file is one transaction: all of its rows are recorded, or none. It is committed before the file of
            reports appears. After a crash in between, the epoch counts as answered and its reports are lost: drawing
-           them again would tell more than the survey promises
+           them again would reveal more than the survey promises
 Lost       without the state everybody is a new person: a second draw costs another epsilon
 Epochs     count from 1, the first epoch of the collection
 Messages   name a row, never a person
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from deniable._files import sync_directory
 from deniable.columns import coded
 from deniable.domains import Domain, Strings
-from deniable.errors import DomainError, MismatchError, ReportError, SpecError
+from deniable.errors import MismatchError, ReportError, SpecError, ValueRefused
 from deniable.protocols import Protocol
 from deniable.randomness import Bits
 from deniable.surveys.kept import Kept, next_report
@@ -65,16 +65,21 @@ WAY_OUT = (
 class Panel:
     """Who answers each row, in which epoch, and where the state of these people is kept.
 
+    Args:
+        person: The column that names the person: text or whole numbers.
+        state: The file of the state; the first use creates it.
+        epoch: The epoch of all rows, from 1; or the column that holds it.
+
+    Raises:
+        SpecError: A field has the wrong type.
+
     >>> Panel("person", "panel.sqlite", epoch=3).columns
     {'@person': 'person'}
     """
 
     person: str
-    """The column that names the person: text or whole numbers."""
     state: str | Path
-    """The file of the state; the first use makes it."""
     epoch: int | str
-    """The epoch of all rows, from 1; or the column that holds it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.person, str) or not self.person:
@@ -84,12 +89,12 @@ class Panel:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns of a table that it reads, beside those of the answers."""
+        """The columns of a table that it reads, besides those of the answers."""
         return {PERSON: self.person} | ({EPOCH: self.epoch} if isinstance(self.epoch, str) else {})
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """How these columns are read: as they are, one value per row."""
+        """How these columns are read: unchanged, one value per row."""
         return {key: Strings() for key in self.columns}
 
     def check_questions(self, survey: Survey, ids: Sequence[str]) -> None:
@@ -100,7 +105,7 @@ class Panel:
 
     @contextmanager
     def opened(self, survey: Survey) -> Iterator[Session]:
-        """A session that draws reports; what it has drawn is recorded when the block ends without an error."""
+        """A session that draws reports; they are recorded when the block ends without an error."""
         terms = survey.terms
         if terms is None or not keeps(terms):
             raise SpecError("this survey draws every report afresh: it needs no panel, so leave the person out")
@@ -124,7 +129,7 @@ class Panel:
 
 
 PERSON, EPOCH = "@person", "@epoch"
-"""Stand for a question in a list of columns; no question is called so."""
+"""Take the place of a question in a list of columns; no question has such a name."""
 
 
 def keeps(terms: Terms) -> bool:
@@ -133,16 +138,17 @@ def keeps(terms: Terms) -> bool:
 
 
 def refuse_without_panel(terms: Terms | None, protocols: Iterable[Protocol]) -> None:
-    """Raise SpecError where rows without people and epochs would not keep what is promised."""
+    """Raise SpecError if rows without people and epochs would break the promise."""
     if terms is not None and keeps(terms):
         raise SpecError(
             f'under the rule "{terms.longitudinal.rule}" a person\'s reports are drawn from what is kept of earlier '
             f"epochs, so that rows without a person would break the promise: {WAY_OUT}"
         )
     for protocol in protocols:
-        if protocol.guarantee.relation == "stream" and protocol.reports_each > 1:
+        reports = protocol.law().kept.reports
+        if protocol.guarantee.relation == "stream" and reports > 1:
             raise SpecError(
-                f"{protocol.name} reports how a person's answer changes over {protocol.reports_each} epochs: ask it in "
+                f"{protocol.name} reports how a person's answer changes over {reports} epochs: ask it in "
                 'a survey with terms and the rule "evolving", and privatize the epochs as a panel'
             )
 
@@ -159,12 +165,12 @@ class Session:
         """One report per row and question.
 
         Args:
-            given: The columns of the panel, as `Panel.columns` calls them.
+            given: The columns of the panel, under the names in `Panel.columns`.
             answers: Encoded answers of all questions, by id.
             bits: The source of random bits, the system's by default.
 
         Raises:
-            DomainError: A row that cannot be answered; the message begins with "value" and its place.
+            DomainError: A row cannot be answered; the message begins with "value" and its place.
         """
         people = _texts(given[PERSON])
         epochs = [self._epoch] * len(people) if self._epoch is not None else _numbers(given[EPOCH])
@@ -182,13 +188,13 @@ class Session:
     def _record(self, place: int, person: str, epoch: int) -> None:
         rule, last = self._terms.longitudinal, self._terms.count
         if not 1 <= epoch <= last:
-            raise DomainError(f"value {place} is of an epoch that the survey does not have: it has 1 to {last}")
+            raise ValueRefused(f" is of an epoch that the survey does not have: it has 1 to {last}", place)
         query = "SELECT count(*), coalesce(sum(epoch = ?2), 0) FROM answered WHERE person = ?1"
         often, same = self._connection.execute(query, (person, epoch)).fetchone()
         if same:
-            raise DomainError(f"value {place} is of somebody who has answered in epoch {epoch} already")
+            raise ValueRefused(f" is of somebody who has answered in epoch {epoch} already", place)
         if often >= rule.epochs:
-            raise DomainError(f"value {place} is of somebody who has answered in {often} epochs, as many as allowed")
+            raise ValueRefused(f" is of somebody who has answered in {often} epochs, as many as allowed", place)
         self._connection.execute("INSERT INTO answered VALUES (?, ?)", (person, epoch))
 
     def _next(self, person: str, id: str, encoded: Any, epoch: int, bits: Bits | None) -> bytes:
@@ -201,7 +207,7 @@ class Session:
 
 
 def _begin(connection: sqlite3.Connection, fingerprint: str, where: str) -> None:
-    """Begin a transaction; refuses what is not the state of a panel of this survey."""
+    """Begin a transaction; refuses anything that is not the state of a panel of this survey."""
     for setting in ("journal_mode = DELETE", "synchronous = EXTRA", "secure_delete = ON", "trusted_schema = OFF"):
         connection.execute(f"PRAGMA {setting}")
     connection.execute("BEGIN IMMEDIATE")
@@ -253,6 +259,6 @@ def _read(column: Any, meaning: Callable[[Any], str | None], what: str) -> list[
     for place, code in enumerate(found.codes.tolist()):
         entry = entries[code] if code >= 0 else None
         if entry is None:
-            raise DomainError(f"value {place} does not name {what}")
+            raise ValueRefused(f" does not name {what}", place)
         rows.append(entry)
     return rows

@@ -1,27 +1,28 @@
 """Every sentence that a survey promises to a respondent, an operator or a reviewer.
 
 One list     `promises(survey)` gives all of them by name; page and command line print nothing else about privacy.
-             `web/pages/promises.js` has the same names and sentences, and a test compares the two
+             The sentences are in `words/en.json` and in the file of each other language. This file computes the facts
+             that they are filled with, `web/pages/promises.js` computes them by itself, and a test compares the two
 Guess        how often somebody who thinks all answers equally likely guesses an answer right, without and with the
              reports: of each question, of all together, from one report and from all that a device may send
              (`right_guesses`). Exact figures are rounded, and bounds are rounded up and say "at most"
 Bands        by the question that is easiest to guess, from all that a device may send: weak from 90 right guesses of
-             100, moderate from 75, strong below; and strong where the reports add less than 10. Reports that show
-             changes, or tell more with a probability above one in a million, are moderate at best
-Seen         "can find out" is said in the weak band alone, and "may be able to" where the figure is a bound. "Nobody
-             gets to see" is said only where the reports add less than 25 right guesses of 100
-Sure         the worst case: how sure somebody can become at most who found two answers equally likely before,
-             r / (1 + r) with r = e^epsilon, rounded up. It stands behind the guesses, and always says "at most"
+             100, moderate from 75, strong below; and strong if the reports add less than 10. Reports that show
+             changes, or reveal more with a probability above one in a million, are moderate at best
+Seen         the sentences use "can find out" only in the weak band, and "may be able to" if the figure is a bound. They
+             use "Nobody gets to see" only if the reports add less than 25 right guesses of 100
+Sure         the worst case: the largest certainty of somebody who found two answers equally likely before, r / (1 + r)
+             with r = e^epsilon, rounded up. It comes after the guesses, and always says "at most"
 Picture      of 100 guesses, how many are right; one meaning everywhere
-Storage      what a browser may forget is a note. It changes no band and no other sentence
-Parts        of an answer with several parts one is reported, which the coins of the device choose; everybody sees which
+Storage      a note says what a browser may forget. It changes no band and no other sentence
+Parts        of an answer with several parts one is reported, chosen by the coins of the device; everybody sees which
 Clear        strata are sent as they are: every sentence that names a secret leaves them out, and one says so
-About        what the numbers are about, by the relation of the survey: any two answers, or two joined profiles. Of
-             profiles the value itself is not hidden, and whoever knows more about it than the profiles say may learn
-             more; the sentences say both. Of places they are about cells side by side, and more is told about places
-             that are further apart; the sentences say that, too
+About        what the numbers are about, by the relation of the survey: any two answers, or two joined profiles. With
+             profiles the value itself is not hidden, and somebody who knows more about it than the profiles say may
+             learn more; the sentences say both. With places the numbers are about neighbouring cells, and reports
+             reveal more about places that are further apart; the sentences say that, too
 Sums         with several collectors the numbers are about the sums that they publish together, and hold as long as
-             they do not work together: the sentences say who that is, and that together they can read an answer
+             they do not collude: the sentences name them, and say that together they can read an answer
 Rare         what a delta leaves out of the promise, per report and in all; more than 1 in a million in all is weak
 Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
 Two stages   the number for all reports is `Survey.lifetime_epsilon`, which holds whatever the answers are. "changes"
@@ -32,152 +33,101 @@ Tests        each name has a test of the behaviour that its sentence claims (`te
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import NamedTuple
 
 from deniable.exact import epsilon_text
-from deniable.protocols import SecureSum
-from deniable.surveys.right_guesses import AT_MOST, Guessed, Right, everyone, guesses, roughest
+from deniable.labels import text
+from deniable.protocols import Protocol
+from deniable.protocols.law import PAIRS_NAMED
+from deniable.surveys.right_guesses import AT_MOST, Guessed, Right, either, guesses, roughest
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import Terms, host, span
+from deniable.surveys.terms import Terms, host
+from deniable.words import DEFAULT, Fact, Figure, Joined, Word, catalogue, duration, word
 
 STRONG, MODERATE, WEAK = BANDS = ("strong", "moderate", "weak")
 MODERATE_FROM, WEAK_FROM = 0.75, 0.9
-"""The share of right guesses from which a band begins."""
+"""The share of right guesses at which a band begins."""
 ADDS_LITTLE, ADDS_SOME = 0.1, 0.25
-"""What reports add to the share of right guesses: less leaves protection strong, and nobody sees an answer."""
+"""Thresholds for what reports add to the share of right guesses: below, protection is strong; nobody sees an answer."""
 
 SHOWN = 12
-"""Parts that are named."""
+"""Maximum number of parts that are named."""
 
-WATCHERS = "those who ask, whoever runs the server and whoever listens on the way"
+DEVICE, BROWSER = "device", "browser"
+"""What keeps the ledger."""
+WATCHERS = word("watchers")
 _RARE = Fraction(1, 10**6)
 """A larger delta is weak, whatever the epsilon."""
 _A_MILLION = math.log(10**6)
-CAREFUL = "Answer only what you would also say openly."
-
-
-class _About(NamedTuple):
-    """What the numbers of a survey are about, in words for its sentences."""
-
-    protection: str
-    wavers: str
-    odds: str
-    secret: str
-    beside: str = ""
-
-
-_UNKNOWING = "knows no more of your value than the profiles say"
-_PROFILES = _About(
-    "Protection of your profile",
-    f"Somebody who finds two joined profiles equally likely, and {_UNKNOWING},",
-    f"Whatever your profile is, the odds that somebody who {_UNKNOWING} gives to one of two joined profiles",
-    "which profile is yours",
-    " Your value itself is not hidden, and profiles that are not joined can be told apart.",
-)
-
-
-_STREAMS = _About(
-    "Protection",
-    "Somebody who finds two courses of your answers over time equally likely",
-    "Whatever you answer, and however your answers change, the odds that anybody gives to them",
-    "what you chose or whether you have changed your mind",
-)
-
-
-_NEAR = "one cell side apart"
-_PLACES = _About(
-    "Protection of your exact place",
-    f"Somebody who finds two places {_NEAR} equally likely",
-    f"Whatever your place is, the odds that anybody gives to one of two places {_NEAR}",
-    "in which cell you are",
-    " Roughly where you are is not hidden: places that are far apart can be told apart.",
-)
-_SEVERAL_PLACES = _PLACES._replace(
-    wavers=f"Somebody who finds two sets of your places equally likely, each place {_NEAR} from the other at most,",
-    odds=f"Whatever your places are, the odds that anybody gives to one of two sets of them, each {_NEAR} from the "
-    "other at most,",
-)
 _FAR = 5
-"""Cell sides, for an example."""
+"""Distances for an example, in cell sides."""
+_RELATIONS = ("any", "profiles", "stream", "metric", "sum")
 
 
-_SUMS = _About(
-    "Protection if the collectors do not work together",
-    "Somebody who sees the published sums, and finds two possible answers equally likely,",
-    "Whatever you answer, the odds that somebody who sees the published sums gives to your answer",
-    "what you chose",
-)
+def _relation(survey: Survey) -> str:
+    return survey.relation if survey.relation in _RELATIONS else "any"
 
 
-def _about(survey: Survey) -> _About:
-    if survey.relation == "profiles":
-        return _PROFILES
-    several = len(survey) > 1
-    if survey.relation == "sum":
-        return _SUMS._replace(
-            wavers=_SUMS.wavers.replace("possible answers", "possible sets of answers") if several else _SUMS.wavers,
-            odds=_SUMS.odds.replace("your answer", "your answers") if several else _SUMS.odds,
-        )
-    if survey.relation == "metric":
-        return _SEVERAL_PLACES if several else _PLACES
-    if survey.relation == "stream":
-        return _STREAMS
-    return _About(
-        "Protection",
-        f"Somebody who finds two {'possible sets of answers' if several else 'possible answers'} equally likely",
-        f"Whatever you answer, the odds that anybody gives to {'your answers' if several else 'your answer'}",
-        "what you chose" + (f" beside your {_listed(clear)}" if (clear := _clear(survey)) else ""),
-    )
+def _about(what: str, survey: Survey) -> Word:
+    """What the numbers of a survey are about, as a part of a sentence."""
+    relation = _relation(survey)
+    return word(f"{what}.{relation}{'.several' if len(survey) > 1 and relation in ('any', 'metric', 'sum') else ''}")
+
+
+def _secret(survey: Survey) -> Word:
+    clear = _clear(survey) if _relation(survey) == "any" else []
+    return word("secret.clear", names=Joined(clear)) if clear else word(f"secret.{_relation(survey)}")
+
+
+def _beside(survey: Survey) -> Fact:
+    return word(f"beside.{survey.relation}") if survey.relation in ("profiles", "metric") else ""
 
 
 def _clear(survey: Survey) -> list[str]:
-    """The attributes that are sent as they are."""
-    return list(dict.fromkeys(name for question in survey for name in question.protocol.clear))
+    """The attributes that are sent in clear."""
+    return list(dict.fromkeys(name for question in survey for name in question.protocol.law().clear))
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def promises(survey: Survey, here: str = "this device", lasting: bool = True) -> dict[str, str]:
+def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language: str = DEFAULT) -> dict[str, str]:
     """The sentences that hold for this survey, by name.
 
-    `here` is what keeps the ledger: a device or a browser. With `lasting=False` it has not promised to keep it, which a
-    note says for a survey of several epochs.
+    `here` is what keeps the ledger: "device" or "browser". With `lasting=False` it has not promised to keep it; for a
+    survey of several epochs a note says so.
     """
-    found = guesses(survey)
+    found, place = guesses(survey), word(f"here.{here}")
     said = {
-        "band": f"{_about(survey).protection}: {_band(survey, found)}.",
+        "band": [_protection(survey, found)],
         "guess": _guess(survey, found),
-        "people": _people(survey, found),
+        "people": [_people(survey, found)],
         "seen": _seen(survey, found),
         "clear": _said_in_clear(survey),
-        "profiles": _profiles(survey, here),
+        "profiles": _profiles(survey, place),
         "distance": _distance(survey),
-        "parts": _parts(survey, here),
-        "sure": _sure(survey),
-        "factor": _factor(survey),
+        "parts": _parts(survey, place),
+        "sure": [_sure(survey)],
+        "factor": [_factor(survey)],
         "rare": _rare(survey),
         "changes": _changes(survey),
-        "linked": _linked(survey, here),
+        "linked": _linked(survey, place),
         "questions": _questions(survey, found),
-        "lifetime": lifetime(survey),
-        "storage": "" if lasting or _epochs(survey) == 1 else _storage(survey, here),
+        "lifetime": [_lifetime(survey)],
+        "storage": [] if lasting or _epochs(survey) == 1 else [word("storage", here=place, n=_epochs(survey))],
     }
     if survey.terms is not None:
         said |= {
-            "often": _often(survey, here),
-            "round": _round(survey, here, lasting),
-            "device": _device(survey, here),
-            "kept": kept(survey),
-            "leaving": _leaving(survey),
-            "address": _address(survey.terms, here),
+            "often": [_often(survey, place)],
+            "round": _round(survey, place, lasting),
+            "device": [_device(survey, place)],
+            "kept": [_kept(survey)],
+            "leaving": [_leaving(survey)],
+            "address": [_address(survey.terms, here)],
             "relay": _relay(survey.terms),
             "collectors": _collectors(survey),
         }
-    return {name: sentence for name, sentence in said.items() if sentence}
+    words = catalogue(language)
+    return {name: words.text(Joined(sentences, " ")) for name, sentences in said.items() if sentences}
 
 
 _FIRST = (
@@ -188,18 +138,18 @@ _WORST_CASE = (("sure", "rare"), ("factor",), ("questions",), ("changes",), ("li
 
 
 def paragraphs(said: Mapping[str, str], worst_case: bool = False) -> list[str]:
-    """What respondents read, in its order; with `worst_case` also what stands one level deeper."""
+    """What respondents read, in order; with `worst_case` also the sentences one level deeper."""
     order = (*_FIRST, *(_WORST_CASE if worst_case else ()))
     found = (" ".join(said[name] for name in names if name in said) for names in order)
     return [paragraph for paragraph in found if paragraph]
 
 
-def summary(survey: Survey) -> str:
-    """What all that a device may send gives away, and how well an answer is protected, in a line for reviewers."""
-    bound = "" if survey.shows_changes else " at most"
-    sent = "All that a device may send" if survey.terms is not None else "A survey for files that is answered once"
-    told = f"{sent}: {lifetime(survey)}{bound}."
-    return f"{told} {_about(survey).protection}: {band(survey)}."
+def summary(survey: Survey, language: str = DEFAULT) -> str:
+    """What all that a device may send reveals, and how well an answer is protected, in one line for reviewers."""
+    total = _lifetime(survey)
+    bound = total if survey.shows_changes else word("summary.most", lifetime=total)
+    sent = "summary.files" if survey.terms is None else "summary.device"
+    return catalogue(language).say(sent, lifetime=bound, protection=_protection(survey, guesses(survey)))
 
 
 # -- how much a report tells -----------------------------------------------------------------------------
@@ -215,6 +165,10 @@ def _band(survey: Survey, found: list[Guessed]) -> str:
     return MODERATE if worst == STRONG and (survey.shows_changes or survey.budget_delta > _RARE) else worst
 
 
+def _protection(survey: Survey, found: list[Guessed]) -> Word:
+    return word(f"promise.band.{_relation(survey)}", band=word(f"band.{_band(survey, found)}"))
+
+
 def _band_of(one: Guessed) -> str:
     right = one.always.share + 1e-9
     if right < MODERATE_FROM or right - one.before < ADDS_LITTLE:
@@ -223,7 +177,7 @@ def _band_of(one: Guessed) -> str:
 
 
 def _is_known(one: Guessed, worst: str) -> bool:
-    """Whether guesses are in truth so often right, and not only at most."""
+    """Whether guesses are really right this often, and not only at most."""
     known = [right for right in (one.once, one.always) if right.how != AT_MOST]
     return any(_band_of(one._replace(always=right)) == worst for right in known)
 
@@ -242,119 +196,124 @@ def right_of_100(survey: Survey) -> int:
     return min(math.floor(100 * right.share + 0.5 + 1e-9), 100 if right.share > 1 - 1e-12 else 99)
 
 
-def of_100(right: Right) -> str:
+def of_100(right: Right) -> Word:
     """A share of guesses as a number of 100; a bound is rounded up.
 
-    >>> of_100(Right(0.0288)), of_100(Right(0.6899)), of_100(Right(0.6821, "at most ")), of_100(Right(0.00001))
-    ('2.9', '69', 'at most 69', 'fewer than 0.1')
+    >>> rights = Right(0.0288), Right(0.6899), Right(0.6821, AT_MOST), Right(0.00001)
+    >>> [catalogue().text(of_100(right)) for right in rights]
+    ['2.9', '69', 'at most 69', 'fewer than 0.1']
     """
     whole = right.share > 0.0995
     step = 1 if whole else 10
     scaled = 100 * step * right.share
     number = math.ceil(scaled - 1e-9) if right.how == AT_MOST else math.floor(scaled + 0.5 + 1e-9)
     if number == 0:
-        return "fewer than 0.1"
+        return word("right.fewer", n=Figure("0.1"))
     if number == 100 and whole and right.share < 1 - 1e-12 and right.how != AT_MOST:
-        return "more than 99"
-    return f"{right.how}{number / step:g}"
+        return word("right.more", n=99)
+    return word(f"right.{right.how}", n=Figure(f"{number / step:g}"))
 
 
-def _guess(survey: Survey, found: list[Guessed]) -> str:
+def _guess(survey: Survey, found: list[Guessed]) -> list[Word]:
     """How often guesses are right, without and with the reports."""
     epochs, more = _epochs(survey), any(one.always != one.once for one in found)
-    source = _what(survey, "one report" if more else "your report" if epochs == 1 else "all your reports")
-    stays = f" if your answer{'s stay' if len(found) > 1 else ' stays'} the same"
-    sums = survey.relation == "sum"
-    together = f"from {_every(epochs)} together{'' if sums else stays}"
-    without = "it" if source == "your report" else "any" if more else "them"
+    source = _source(survey, "source.one" if more else "source.yours" if epochs == 1 else "source.all")
+    sums = ".sum" if survey.relation == "sum" else ""
     if len(found) == 1:
         (one,) = found
-        said = f"Somebody who {one.thinks} guesses {one.yours} right in {of_100(one.once)} of 100 cases from {source}"
-        if more:
-            said += f", in {of_100(one.always)} {together}"
-        elif survey.shows_changes:
-            said += stays
-        return f"{said}, and in {of_100(Right(one.before))} without {without}."
+        kind = f"guess.one.more{sums}" if more else "guess.one.stays" if survey.shows_changes else "guess.one"
+        facts: dict[str, Fact] = {"thinks": one.thinks, "yours": one.yours, "once": of_100(one.once), "source": source}
+        again: dict[str, Fact] = {"always": of_100(one.always), "every": either("every", epochs)} if more else {}
+        return [word(kind, **facts, **again, before=of_100(Right(one.before)))]
     first, name = found[easiest(found)], survey.questions[easiest(found)].id
-    said = (
-        f"Somebody who thinks all answers equally likely guesses the one that is easiest to guess ({name}) right in "
-        f"{of_100(first.once)} of 100 cases from {source}{stays if survey.shows_changes else ''}, and "
-        f"{everyone(len(found), 'answers')} in {of_100(_product([one.once for one in found]))}; without {without} in "
-        f"{of_100(Right(first.before))} and {of_100(_product([Right(one.before) for one in found]))}."
+    said = word(
+        "guess.many.more" if more else "guess.many",
+        name=name,
+        once=of_100(first.once),
+        source=source,
+        stays=word("guess.many.stays") if survey.shows_changes else "",
+        answers=either("answers", len(found)),
+        all=of_100(_product([one.once for one in found])),
+        before=of_100(Right(first.before)),
+        none=of_100(_product([Right(one.before) for one in found])),
     )
-    if more:
-        every = of_100(_product([one.always for one in found]))
-        said += f" {_capital(together)} it is {of_100(first.always)} and {every}."
-    return said
+    if not more:
+        return [said]
+    every = of_100(_product([one.always for one in found]))
+    told = word(f"guess.many.again{sums}", every=either("every", epochs), first=of_100(first.always), all=every)
+    return [said, told]
 
 
 def _product(found: list[Right]) -> Right:
     return Right(math.prod(one.share for one in found), roughest(found))
 
 
-def _people(survey: Survey, found: list[Guessed]) -> str:
+def _people(survey: Survey, found: list[Guessed]) -> Word:
     """The picture in words."""
     one = found[easiest(found)]
     right, many = of_100(one.always), _epochs(survey) > 1
-    source = {"sum": "the sums of all periods" if many else "the published sums"}.get(
-        survey.relation, "all reports of one person" if many else "a report like yours"
-    )
-    are = "is" if right.endswith(" 1") or right == "1" else "are"
-    said = f"Of 100 such guesses, made from {source}, {right} {are} right."
-    return f"{said} Without {_them(survey)} {of_100(Right(one.before))} are."
+    sums, reports = ("periods", "reports") if many else ("sums", "report")
+    source = word(f"people.{sums if survey.relation == 'sum' else reports}")
+    return word("people", n=right.facts["n"], source=source, right=right, before=of_100(Right(one.before)))
 
 
-def sure(epsilon: Fraction) -> str:
-    """How sure somebody can become at most who found two cases equally likely: rounded up, never to certainty.
+def sure(epsilon: Fraction) -> Word:
+    """Largest certainty of somebody who found two cases equally likely: rounded up, never to certainty.
 
-    >>> sure(Fraction(1, 2)), sure(Fraction(1)), sure(Fraction(8)), sure(Fraction(70))
-    ('62.3 %', '73.2 %', '99.97 %', '100 %')
+    >>> [catalogue().text(sure(Fraction(level))) for level in ("1/2", "1", "8", "70")]
+    ['62.3 %', '73.2 %', '99.97 %', '100 %']
     """
     rest = 1 / (1 + math.exp(min(float(epsilon), 700.0)))
     for digits in range(1, 10):
         whole = math.floor(rest * 10 ** (2 + digits) + 1e-9)
         if whole:
-            return f"{100 - whole / 10**digits:.{digits}f} %"
-    return "100 %"
+            return word("percent", n=Figure(f"{100 - whole / 10**digits:.{digits}f}"))
+    return word("percent", n=100)
 
 
-def factor(epsilon: Fraction) -> str:
-    r"""e^epsilon, rounded up: what is promised is never better than the truth.
+def factor(epsilon: Fraction) -> Fact:
+    r"""e^epsilon, rounded up: the promise is never better than the truth.
 
-    >>> factor(Fraction(1)), factor(Fraction(5)), factor(Fraction(8)), ascii(factor(Fraction(40)))
-    ('2.72', '148.5', '2,981', "'2.4 \\xd7 10\\xb9\\u2077'")
+    >>> [ascii(catalogue().text(factor(Fraction(level)))) for level in (1, 5, 8, 40)]
+    ["'2.72'", "'148.5'", "'2,981'", "'2.4 \\xd7 10\\xb9\\u2077'"]
     """
     if epsilon > _A_MILLION:
         tens = float(epsilon) / math.log(10)
         power = math.floor(tens)
         raised = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        return f"{math.ceil(10 ** (tens - power + 1) - 1e-9) / 10:.1f} \u00d7 10{raised}"
+        scaled = Figure(f"{math.ceil(10 ** (tens - power + 1) - 1e-9) / 10:.1f}")
+        return word("number.power", n=scaled, power=raised)
     value = math.exp(epsilon)
     step = 100 if value < 10 else 10 if value < 1000 else 1
-    return f"{math.ceil(value * step - 1e-9) / step:,.2f}".rstrip("0").rstrip(".")
+    return Figure(f"{math.ceil(value * step - 1e-9) / step:.2f}".rstrip("0").rstrip("."))
 
 
-def _sure(survey: Survey) -> str:
-    wavers = _about(survey).wavers.replace("Somebody", "somebody", 1)
-    said = f"In the worst case, {wavers} can become at most {sure(survey.epsilon)} sure of one of them"
+def _level(epsilon: Fraction) -> Fact:
+    """An epsilon as people read it: a decimal, or a fraction."""
+    text = epsilon_text(epsilon)
+    return Figure(text, grouped=False) if re.fullmatch(r"\d+(\.\d+)?", text) else text
+
+
+def _sure(survey: Survey) -> Word:
+    wavers, once = _about("wavers", survey), sure(survey.epsilon)
     if survey.shows_changes:
-        return f"{said} from one report. For all reports together no number holds."
+        return word("sure.changes", wavers=wavers, sure=once)
     if survey.lifetime_epsilon is not None and _adds_up(survey):
-        all_of_them = f"at most {sure(survey.lifetime_epsilon)} sure from {_every(_epochs(survey))} together"
-        return f"{said} from {_what(survey)}, and {all_of_them}."
-    source = "all your reports" if _epochs(survey) > 1 else _what(survey, "your report")
-    return f"{said} from {source}."
+        in_all, every = sure(survey.lifetime_epsilon), either("every", _epochs(survey))
+        return word("sure.again", wavers=wavers, sure=once, source=_source(survey), all=in_all, every=every)
+    source = word("source.all") if _epochs(survey) > 1 else _source(survey, "source.yours")
+    return word("sure.once", wavers=wavers, sure=once, source=source)
 
 
-def _what(survey: Survey, report: str = "one report") -> str:
-    """What numbers about one submission are read from."""
+def _source(survey: Survey, report: str = "source.one") -> Word:
+    """What numbers about one submission are computed from."""
     if survey.relation != "sum":
-        return report
-    return "these sums" if _epochs(survey) == 1 else "the sums of one period"
+        return word(report)
+    return word("source.sums" if _epochs(survey) == 1 else "source.period")
 
 
 def _adds_up(survey: Survey) -> bool:
-    """Whether all reports together may tell more than one of them, and a number holds for that."""
+    """Whether all reports together may reveal more than one of them, and a number holds for that."""
     return not survey.shows_changes and (survey.draws > 1 or _is_two_stage(survey))
 
 
@@ -362,392 +321,308 @@ def _is_two_stage(survey: Survey) -> bool:
     return survey.terms is not None and survey.terms.longitudinal.is_two_stage
 
 
-def _changes(survey: Survey) -> str:
-    """Of two stages with several kept answers: what the number is about that the ledger counts."""
+def _changes(survey: Survey) -> list[Word]:
+    """Two stages with several kept answers: what the number that the ledger counts is about."""
     if not _is_two_stage(survey) or survey.draws == 1:
-        return ""
-    return (
-        f"What is counted, epsilon {epsilon_text(survey.budget_epsilon)}, bounds what all reports tell about your "
-        "answers to somebody who knows already in which periods they were the same. In which periods they were the "
-        "same is protected by the number for all reports together only."
-    )
+        return []
+    return [word("changes", epsilon=_level(survey.budget_epsilon))]
 
 
-def _linked(survey: Survey, here: str) -> str:
-    """Of two stages whose states work as a cookie: what that means."""
+def _linked(survey: Survey, here: Word) -> list[Word]:
+    """Two stages whose states work as a cookie: what that means."""
     if survey.terms is None or not survey.terms.longitudinal.linkable:
-        return ""
-    return (
-        f"All your reports are drawn from what {here} keeps, and resemble each other. {_capital(WATCHERS)} can "
-        "recognize in time that they come from the same person, as by a cookie. This tells nothing more about your "
-        "answers than the numbers here."
-    )
+        return []
+    return [word("linked", here=here, watchers=WATCHERS)]
 
 
-def _rare(survey: Survey) -> str:
-    """What the promise leaves out where a table has a delta: P(S | one answer) <= e^epsilon P(S | other) + delta.
+def _rare(survey: Survey) -> list[Word]:
+    """What the promise leaves out if a table has a delta: P(S | one answer) <= e^epsilon P(S | other) + delta.
 
-    Of two answers with the laws p and q it is the cases of p beyond e^epsilon q, which have the probability delta at
-    most. What is left of both, min(p, e^epsilon q) and min(q, e^epsilon p), keeps every bound.
+    For two answers with the laws p and q these are the cases of p beyond e^epsilon q, which have probability at most
+    delta. What is left of both, min(p, e^epsilon q) and min(q, e^epsilon p), satisfies every bound.
     """
     if not survey.delta:
-        return ""
-    said = f"The worst case leaves out cases whose probability is at most 1 in {int(1 / survey.delta):,} per report"
+        return []
+    once = int(1 / survey.delta)
     if survey.lifetime_epsilon is not None and survey.draws > 1:
-        return f"{said}, and 1 in {int(1 / survey.budget_delta):,} for all {survey.draws:,} together."
-    return f"{said}."
+        return [word("rare.all", n=once, all=int(1 / survey.budget_delta), draws=survey.draws)]
+    return [word("rare.once", n=once)]
 
 
-def _seen(survey: Survey, found: list[Guessed]) -> str:
-    about, worst = _about(survey), max((_band_of(one) for one in found), key=BANDS.index)
+def _seen(survey: Survey, found: list[Guessed]) -> list[Word]:
+    worst = max((_band_of(one) for one in found), key=BANDS.index)
     which = [place for place, one in enumerate(found) if _band_of(one) == worst]
     told = [found[place] for place in which]
-    may = "can" if all(_is_known(one, worst) for one in told) else "may be able to"
-    secret = about.secret
+    may = "can" if all(_is_known(one, worst) for one in told) else "may"
+    secret = _secret(survey)
     if len(found) > len(which):
-        secret = f"{secret} for {_listed([survey.questions[place].id for place in which])}"
-    who, does = _capital(WATCHERS), "Your report does" if _epochs(survey) == 1 else "Your reports do"
-    if survey.relation == "sum":
-        assert survey.terms is not None
-        hosts = _listed([host(address) for address in survey.terms.collectors])
-        each = f"{hosts} each get numbers that tell nothing by themselves. Together they could read what you chose. "
-        who, does = f"{each}Whoever sees the published sums", f"{each}The published sums do"
-    nobody = ": not those who ask, not whoever runs the server, not whoever listens on the way"
-    rare = survey.budget_delta > _RARE
-    except_for = f", except in at most 1 of {int(1 / survey.budget_delta):,} cases" if rare else ""
+        secret = word("secret.for", secret=secret, names=Joined([survey.questions[place].id for place in which]))
+    one = "one" if _epochs(survey) == 1 else "all"
     if worst == WEAK:
-        said = f"{who} {may} find out {secret}, or nearly so.{about.beside} {CAREFUL}"
+        kind, by_sums = f"seen.weak.{may}", f"seen.sum.weak.{may}"
     elif worst == MODERATE:
-        guess = "whoever sees them" if survey.relation == "sum" else WATCHERS
-        said = f"{does} not prove {secret}, but {guess} {may} make a good guess.{about.beside}"
+        kind, by_sums = f"seen.moderate.{one}.{may}", f"seen.sum.moderate.{may}"
     elif any(one.always.share - one.before >= ADDS_SOME for one in told):
-        said = f"{does} not prove {secret}, but guesses are better with {_them(survey)} than without.{about.beside}"
-    elif survey.relation == "sum":
-        said = f"{does} not tell {secret}{except_for}.{about.beside}"
+        kind, by_sums = f"seen.better.{one}", "seen.sum.better"
     else:
-        said = f"Nobody gets to see {secret}{except_for}{nobody}.{about.beside}"
-    if survey.shows_changes:
-        said += f" {_capital(WATCHERS)} can see when your answer changes and when an earlier one returns."
-    return said
+        kind, by_sums = "seen.strong", "seen.sum.strong"
+    rare = survey.budget_delta > _RARE
+    facts: dict[str, Fact] = {
+        "secret": secret,
+        "except": word("seen.except", n=int(1 / survey.budget_delta)) if rare else "",
+    }
+    if survey.relation == "sum":
+        return [word("seen.sum.each", hosts=_hosts(survey)), word(by_sums, **facts)]
+    said = word(kind, watchers=WATCHERS, beside=_beside(survey), **facts)
+    return [said, word("seen.changes", watchers=WATCHERS)] if survey.shows_changes else [said]
 
 
-def _them(survey: Survey) -> str:
-    return "it" if _epochs(survey) == 1 and survey.relation != "sum" else "them"
+def _hosts(survey: Survey) -> Joined:
+    assert survey.terms is not None
+    return Joined([host(address) for address in survey.terms.collectors])
 
 
-def _said_in_clear(survey: Survey) -> str:
+def _said_in_clear(survey: Survey) -> list[Word]:
     """What is not protected at all, and that no number is about it."""
     names = _clear(survey)
     if not names:
-        return ""
-    them = "It is" if len(names) == 1 else "They are"
-    return (
-        f"Your {_listed(names)} {'is' if len(names) == 1 else 'are'} not protected. {them} sent as written beside each "
-        f"report, and {WATCHERS} can read that. All numbers here are about your "
-        f"{'answer' if len(survey) == 1 else 'answers'} to the rest."
-    )
+        return []
+    several = "" if len(survey) == 1 else ".several"
+    return [word(f"clear.{'one' if len(names) == 1 else 'more'}{several}", names=Joined(names), watchers=WATCHERS)]
 
 
-def _profiles(survey: Survey, here: str) -> str:
-    """Of answers with a profile: what stays here, and which profiles the numbers are about.
+def _profiles(survey: Survey, here: Word) -> list[Word]:
+    """Answers with a profile: what stays here, and which profiles the numbers are about.
 
-    That levels add up holds for values that are drawn anew from the profile, not for one value that is reported twice.
+    Epsilons add up for values that are drawn anew from the profile, not for one value that is reported twice.
     """
     if survey.relation != "profiles":
-        return ""
-    said = []
-    for question in survey:
-        which = f"of {question.id} " if len(survey) > 1 else ""
-        said.append(f"The numbers {which}are about {question.protocol.guarantee.over}.")
-    if len(survey) > 1 or survey.draws > 1:
-        alone = "each value comes from your profile independently of the others"
-        said.append(f"Numbers for several values together hold if {alone}.")
-    return (
-        f"Your profile does not leave {here}: it decides how chance changes your value, and what comes out is sent. "
-        f"{' '.join(said)}"
+        return []
+    several = len(survey) > 1
+    which = "profiles.over.of" if several else "profiles.over"
+    said = [word(which, name=question.id, over=_joined_profiles(question.protocol)) for question in survey]
+    together = [word("profiles.together")] if several or survey.draws > 1 else []
+    return [word("profiles", here=here), *said, *together]
+
+
+def _joined_profiles(protocol: Protocol) -> Fact:
+    joined = protocol.guarantee.joined
+    if not joined:
+        return protocol.guarantee.over
+    pairs = [word("profiles.pair", one=text(one), other=text(other)) for one, other in joined[:PAIRS_NAMED]]
+    more = len(joined) - len(pairs)
+    return word(
+        "profiles.pairs", pairs=Joined([*pairs, *([word("profiles.pairs.more", n=more)] if more else [])], "; ")
     )
 
 
-def _distance(survey: Survey) -> str:
-    """Of places: what the numbers are for places that are further apart."""
+def _distance(survey: Survey) -> list[Word]:
+    """Places: the numbers for places that are further apart."""
     if survey.relation != "metric":
-        return ""
+        return []
     asked = [getattr(question.protocol, "inner", question.protocol) for question in survey]
     sizes = [getattr(protocol.domain, "cell", "") for protocol in asked]
-    which = [f" of {question.id}" if len(survey) > 1 else "" for question in survey]
-    said = [f"One cell side{name} is {size}. " for name, size in zip(which, sizes, strict=True) if size]
-    return (
-        f"{''.join(said)}Epsilon grows with the distance: of places {_FAR} cell sides apart somebody who finds both "
-        f"equally likely can become at most {sure(_FAR * survey.epsilon)} sure of one of them from one report."
-    )
+    which = "distance.cell.of" if len(survey) > 1 else "distance.cell"
+    said = [word(which, name=question.id, size=size) for question, size in zip(survey, sizes, strict=True) if size]
+    return [*said, word("distance", n=_FAR, sure=sure(_FAR * survey.epsilon))]
 
 
-def _parts(survey: Survey, here: str) -> str:
+def _parts(survey: Survey, here: Word) -> list[Word]:
     """What is reported of answers that have several parts."""
     said = []
     for question in survey:
-        protocol = question.protocol
-        names = [name for name in protocol.parts(1) if name]
-        if not (protocol.chooses or protocol.combines) or protocol.clear:
+        law, names = question.protocol.law(), [name for name in question.protocol.worth(1).parts if name]
+        if not (law.one_part or law.several_parts) or law.clear:
             continue
-        whose = "your answer" if len(survey) == 1 else f"your answer to {question.id}"
-        named = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-        if protocol.combines:
-            said.append(
-                f"A report is about some parts of {whose} together ({named}). {_capital(here)} chooses them by chance, "
-                f"whatever you answer. {_capital(WATCHERS)} can see which parts they are; nothing about the others is "
-                "in the report."
-            )
-            continue
-        said.append(
-            f"A report is about one of the {len(names)} parts of {whose} ({named}). {_capital(here)} "
-            f"chooses it by chance, whatever you answer. {_capital(WATCHERS)} can see which part it is; nothing about "
-            "the other parts is in the report."
-        )
-    return " ".join(said)
+        answer = word("parts.answer") if len(survey) == 1 else word("parts.answer.to", name=question.id)
+        first, more = ", ".join(names[:SHOWN]), len(names) - SHOWN
+        named = word("list.more", first=first, n=more) if more > 0 else first
+        kind = "parts.some" if law.several_parts else "parts.one"
+        said.append(word(kind, n=len(names), answer=answer, names=named, here=here, watchers=WATCHERS))
+    return said
 
 
-def _factor(survey: Survey) -> str:
-    said = f"{_about(survey).odds} change by at most a factor of {factor(survey.epsilon)}"
+def _factor(survey: Survey) -> Word:
+    odds, once, in_all = _about("odds", survey), factor(survey.epsilon), survey.lifetime_epsilon
     if survey.shows_changes:
-        return f"{said} from one report; for all reports together no factor holds."
-    if survey.lifetime_epsilon is not None and _is_two_stage(survey):
-        return f"{said} from one report, and {factor(survey.lifetime_epsilon)} in all, however often you take part."
-    if survey.lifetime_epsilon is not None and _adds_up(survey):
-        return f"{said} each time, and {factor(survey.lifetime_epsilon)} in all, however often you take part."
-    return f"{said}{' in all, however often you take part' if _epochs(survey) > 1 else ''}."
+        return word("factor.changes", odds=odds, factor=once)
+    if in_all is not None and _is_two_stage(survey):
+        return word("factor.stages", odds=odds, factor=once, all=factor(in_all))
+    if in_all is not None and _adds_up(survey):
+        return word("factor.again", odds=odds, factor=once, all=factor(in_all))
+    return word("factor.all" if _epochs(survey) > 1 else "factor.once", odds=odds, factor=once)
 
 
-def _questions(survey: Survey, found: list[Guessed]) -> str:
-    """One question after the other, where there are several."""
+def _questions(survey: Survey, found: list[Guessed]) -> list[Word]:
+    """One question after the other, if there are several."""
     if len(survey) == 1:
-        return ""
-    said = []
-    for question, one in zip(survey, found, strict=True):
-        right = f"{of_100(one.once)} of 100" + (f", in all {of_100(one.always)}" if one.always != one.once else "")
-        odds = factor(question.protocol.epsilon)
-        said.append(f"{question.id} {right}, without a report {of_100(Right(one.before))} (factor {odds})")
-    return f"Right guesses, question by question: {'; '.join(said)}. The factors of all questions multiply."
+        return []
+    said = [
+        word(
+            "questions.one" if one.always == one.once else "questions.one.more",
+            name=question.id,
+            once=of_100(one.once),
+            always=of_100(one.always),
+            before=of_100(Right(one.before)),
+            factor=factor(question.protocol.epsilon),
+        )
+        for question, one in zip(survey, found, strict=True)
+    ]
+    return [word("questions", questions=Joined(said, "; "))]
 
 
 def lifetime(survey: Survey) -> str:
-    """For reviewers: the level of all that a device may send."""
-    level = survey.lifetime_epsilon
-    if level is not None:
-        return f"epsilon {epsilon_text(level)}" + (f" and delta {survey.budget_delta}" if survey.delta else "")
-    return "no epsilon bounds all reports together, because repeated reports show when an answer changes or returns"
+    """For reviewers: the epsilon of all that a device may send."""
+    return catalogue().text(_lifetime(survey))
+
+
+def _lifetime(survey: Survey) -> Word:
+    if survey.lifetime_epsilon is None:
+        return word("lifetime.none")
+    level = _level(survey.lifetime_epsilon)
+    if survey.delta:
+        return word("lifetime.delta", epsilon=level, delta=str(survey.budget_delta))
+    return word("lifetime", epsilon=level)
 
 
 # -- what is kept, where --------------------------------------------------------------------------------
 
 
-def _address(terms: Terms, here: str) -> str:
-    more = ", and what a browser tells of itself" if "browser" in here else ""
-    length = span(min(terms.epochs.seconds, terms.expires - terms.opens))
-    server, sees, its = ("server" if terms.relay is None else "relay"), "sees", "its program keeps"
-    if terms.collectors:
-        server, sees, its = "collectors", "see", "their programs keep"
-    return (
-        f"A report holds no name, no address, no cookie and no time but its period, which lasts {length}. The {server} "
-        f"still {sees} the network address that it comes from, and when{more}, as with every web page; {its} "
-        "none of this."
-    )
+def _address(terms: Terms, here: str) -> Word:
+    seen_by = "collectors" if terms.collectors else "server" if terms.relay is None else "relay"
+    length = duration(min(terms.epochs.seconds, terms.expires - terms.opens))
+    return word(f"address.{seen_by}", length=length, more=word("address.browser") if here == BROWSER else "")
 
 
-def _collectors(survey: Survey) -> str:
-    """Who gets what where answers are split, and who must not work together."""
-    terms, asked = survey.terms, [one.protocol for one in survey if isinstance(one.protocol, SecureSum)]
-    if terms is None or not terms.collectors:
-        return ""
-    hosts = _listed([host(address) for address in terms.collectors])
-    most = max(asked, key=lambda one: one.enough)
-    return (
-        f"Your answer gets a little noise and is split into {len(terms.collectors)} parts, one for each of {hosts}. "
-        "When a period is over they add up the parts of the same people, erase them, and put only their sums together. "
-        f"This protects you as long as {hosts} do not work together, and as long as at least {most.enough:,} of these "
-        f"people, you among them, add their noise. If fewer than {most.enough:,} people answer in a period, nothing "
-        "comes out."
-    )
+def _collectors(survey: Survey) -> list[Word]:
+    """Who gets what if answers are split, and who must not collude."""
+    if survey.terms is None or not survey.terms.collectors:
+        return []
+    return [word("collectors", n=len(survey.terms.collectors), hosts=_hosts(survey), enough=_enough(survey))]
 
 
-def _relay(terms: Terms) -> str:
-    """Who sees what where a relay mixes submissions, and who must not work together."""
-    if terms.relay is None:
-        return ""
-    host, batch = terms.relay.host, terms.relay.batch
-    return (
-        f"Your answer is sealed and sent to a relay, {host}, which cannot read it. The relay passes answers on in "
-        f"random order, at least {batch:,} of one period at a time, so that those who ask do not learn whose they are. "
-        f"This protects you as long as {host} and those who ask do not work together, and as long as the other answers "
-        f"are not made up by them. If fewer than {batch:,} people answer in a period, their answers are discarded."
-    )
+def _enough(survey: Survey) -> int:
+    """The number of people whose noise suffices for every question."""
+    asked = [question.protocol.law().sum for question in survey]
+    return max(one.enough for one in asked if one is not None)
 
 
-def amplified(survey: Survey, delta: Fraction = Fraction(1, 10**8)) -> str:
-    """What mixing or adding up proves, for a reviewer.
+def _relay(terms: Terms) -> list[Word]:
+    """Who sees what if a relay mixes submissions, and who must not collude."""
+    return [] if terms.relay is None else [word("relay", host=terms.relay.host, n=terms.relay.batch)]
 
-    Empty where neither relay nor collectors are named, or where reports can be linked over epochs.
+
+def amplified(survey: Survey, delta: Fraction = Fraction(1, 10**8), language: str = DEFAULT) -> str:
+    """What shuffling or summing proves, for a reviewer.
+
+    Empty if neither relay nor collectors are named, or if reports can be linked over epochs.
     """
     from deniable.privacy import CannotShuffle, shuffled
     from deniable.privacy.shuffle import rounded_up
 
     terms = survey.terms
     if terms is not None and terms.collectors:
-        enough = max(one.protocol.enough for one in survey if isinstance(one.protocol, SecureSum))
-        return (
-            f"The sums of at least {enough:,} honest people have a central epsilon of {epsilon_text(survey.epsilon)} "
-            f"up to a probability of {float(survey.delta):g}, as long as the collectors "
-            f"({_listed([host(address) for address in terms.collectors])}) do not work together; all of them together "
-            "can read every answer."
+        said = word(
+            "amplified.sum",
+            n=_enough(survey),
+            epsilon=_level(survey.epsilon),
+            delta=_probability(survey.delta),
+            hosts=_hosts(survey),
         )
+        return catalogue(language).text(said)
     if terms is None or terms.relay is None or (terms.longitudinal.keeps and terms.longitudinal.epochs > 1):
         return ""
     try:
         crowd = shuffled([question.protocol for question in survey], terms.relay.batch, delta)
     except CannotShuffle:
         return ""
-    more = f", in each of up to {_epochs(survey):,} periods" if _epochs(survey) > 1 else ""
-    return (
-        f"A batch of {crowd.n:,} honest submissions in random order has a central epsilon of "
-        f"{rounded_up(crowd.epsilon)} up to a probability of {float(delta):g}{more}, as long as the relay "
-        f"({terms.relay.host}) and the collector do not work together; against both together it is "
-        f"{epsilon_text(survey.epsilon)}."
+    said = word(
+        "amplified.batch",
+        n=crowd.n,
+        central=Figure(rounded_up(crowd.epsilon), grouped=False),
+        delta=_probability(delta),
+        more=word("amplified.periods", n=_epochs(survey)) if _epochs(survey) > 1 else "",
+        host=terms.relay.host,
+        epsilon=_level(survey.epsilon),
     )
+    return catalogue(language).text(said)
 
 
-def _often(survey: Survey, here: str) -> str:
+def _probability(delta: Fraction) -> Figure:
+    return Figure(f"{float(delta):g}", grouped=False)
+
+
+def _often(survey: Survey, here: Word) -> Word:
     assert survey.terms is not None
     rule = survey.terms.longitudinal
     if rule.epochs == 1:
-        return "You can answer once."
-    times = f"You can answer {rule.epochs:,} times at most, once in each period"
+        return word("often.once")
     if rule.rule == "none":
-        what = "sums" if survey.terms.collectors else "reports"
-        return f"{times}. Each answer is randomized afresh, and what the {what} tell adds up."
+        return word("often.fresh.sum" if survey.terms.collectors else "often.fresh", n=rule.epochs)
     if rule.is_two_stage and rule.values == 1:
-        return (
-            f"{times}. Your first answer is randomized once, and {here} keeps the outcome. Every report is drawn from "
-            "that outcome, whatever you answer later."
-        )
+        return word("often.stages.one", n=rule.epochs, here=here)
     if rule.is_two_stage:
-        return (
-            f"{times}. Each different answer, up to {rule.values:,} of them, is randomized once, and {here} keeps the "
-            "outcome; later ones use that of your first answer. Every report is drawn from the outcome that belongs to "
-            "your answer. Whoever links many of your reports, for example by your network address, can find out when "
-            "your answer changes and which earlier answer returns."
-        )
+        return word("often.stages", n=rule.epochs, values=rule.values, here=here)
     if rule.is_evolving:
-        return (
-            f"{times}, whether or not your answer has changed. Chance picks the one change that is reported: your "
-            f"first answer or a later change, of which up to {rule.changes:,} count. One report tells about it, "
-            "changed by chance, and all others are coins."
-        )
+        return word("often.evolving", n=rule.epochs, changes=rule.changes or 0)
     if not survey.shows_changes:
-        return f"{times}. All reports repeat the first one, whatever you answer later: they tell nothing more."
-    return (
-        f"{times}. The same answer repeats the same report, for up to {rule.values:,} different answers; after those "
-        f"{here} repeats the first report. Whoever links your reports, for example by your network address, sees when "
-        "your answer changes and which earlier answer returns."
-    )
+        return word("often.repeated", n=rule.epochs)
+    return word("often.memoized", n=rule.epochs, values=rule.values, here=here)
 
 
-def _round(survey: Survey, here: str, lasting: bool) -> str:
-    """Which round of how many this is, and what that means for whoever answers."""
+def _round(survey: Survey, here: Word, lasting: bool) -> list[Word]:
+    """The number of this round and of all rounds, and what that means for the respondent."""
     place = survey.terms.campaign if survey.terms is not None else None
     if place is None:
-        return ""
+        return []
     number, rounds = place.number, place.campaign.rounds
-    said = [f"This is round {number} of {rounds} of one collection."]
-    if number > 1:
-        names = f"The survey names the sums of round {number - 1} that it was made from"
-        said.append(f"{names}, so that whoever has them can check it.")
-    if number < rounds:
-        decide = f"The sums of this round decide what round {number + 1} asks, by a published rule"
-        said.append(f"{decide}: {place.campaign.words}.")
-    memory = "" if lasting else ", as far as it remembers"
-    said.append(
-        f"{_capital(here)} answers one round{memory}: once it has made a report for one, it makes none for another."
-    )
-    return " ".join(said)
+    rule = place.campaign.words or word(f"campaign.{place.campaign.kind}")
+    return [
+        word("round", round=number, rounds=rounds),
+        *([word("round.from", before=number - 1)] if number > 1 else []),
+        *([word("round.next", next=number + 1, rule=rule)] if number < rounds else []),
+        word("round.one" if lasting else "round.one.remembers", here=here),
+    ]
 
 
-def _storage(survey: Survey, here: str) -> str:
-    return (
-        f"{_capital(here)} has not promised to keep the data of this site. If it deletes them, it forgets what was "
-        f"sent and begins anew, with up to {_epochs(survey):,} more reports. What is said here about all reports "
-        "together is about those that it remembers."
-    )
-
-
-def _device(survey: Survey, here: str) -> str:
+def _device(survey: Survey, here: Word) -> Word:
     assert survey.terms is not None
+    rule = survey.terms.longitudinal
     if survey.terms.collectors:
-        return (
-            f"{_capital(here)} does not keep your answer. It keeps the parts until all collectors have taken theirs, "
-            f"and whoever can read the data of {here} until then can read your answer from them. Then they are erased; "
-            "what stays is that you answered, for which period, and what it cost."
-        )
-    if survey.terms.longitudinal.is_evolving:
-        return (
-            f"{_capital(here)} keeps whether your last answer was the one that it follows, to notice a change. Whoever "
-            f"can read the data of {here} can read that. Leaving deletes it."
-        )
-    if survey.terms.longitudinal.is_two_stage:
-        return (
-            f"{_capital(here)} keeps your answer and what it was randomized to, because all reports are drawn from "
-            f"that. Whoever can read the data of {here} can read your answer. Leaving deletes both."
-        )
-    if survey.terms.longitudinal.keeps:
-        return (
-            f"{_capital(here)} keeps your answer and its randomized report, because it must repeat the report. Whoever "
-            f"can read the data of {here} can read your answer. Leaving deletes both."
-        )
-    number = ""
-    if survey.terms.retention == "reports":
-        number = "; and, while the server can delete the report, its random number"
-    return (
-        f"{_capital(here)} does not keep your answer. It keeps the randomized report until the server has taken it, "
-        f"and then erases it; what stays is that you answered, for which period, and what it cost{number}."
-    )
+        kind = "device.collectors"
+    elif rule.is_evolving:
+        kind = "device.evolving"
+    elif rule.is_two_stage:
+        kind = "device.stages"
+    elif rule.keeps:
+        kind = "device.repeats"
+    else:
+        kind = "device.erases.number" if survey.terms.retention == "reports" else "device.erases"
+    return word(kind, here=here)
 
 
 def kept(survey: Survey) -> str:
     """What the service keeps of a report."""
+    return catalogue().text(_kept(survey))
+
+
+def _kept(survey: Survey) -> Word:
     assert survey.terms is not None
     if survey.terms.delete_days is not None:
-        days = span(86_400 * survey.terms.delete_days)
-        return (
-            f"sums only; reports wait in files to be counted, and are deleted at most {days} after the last report of "
-            "their period can arrive"
-        )
+        return word("kept.files", days=duration(86_400 * survey.terms.delete_days))
     if survey.terms.collectors:
-        return "the parts until the period is over and added up, then sums only"
-    if survey.terms.retention == "tally":
-        return "sums only; no report is kept once it is counted"
-    return "every randomized report, to be analysed again later"
+        return word("kept.parts")
+    return word("kept.sums" if survey.terms.retention == "tally" else "kept.reports")
 
 
-def _leaving(survey: Survey) -> str:
+def _leaving(survey: Survey) -> Word:
     assert survey.terms is not None
     if survey.terms.delete_days is not None:
-        return "What was sent is counted: the server does not take single reports out of its files or out of the sums."
+        return word("leaving.files")
     if survey.terms.collectors:
-        return "What was sent is counted: the collectors do not take single parts out again."
-    if survey.terms.retention == "tally":
-        return "What was counted stays in the sums: the server keeps no report that could be taken out again."
-    return (
-        "The server keeps your randomized reports. It can be asked to delete those of periods that it has not closed; "
-        "the request shows it the network address behind those reports."
-    )
-
-
-def _every(count: int) -> str:
-    return "both" if count == 2 else f"all {count:,}"
+        return word("leaving.parts")
+    return word("leaving.sums" if survey.terms.retention == "tally" else "leaving.reports")
 
 
 def _epochs(survey: Survey) -> int:
     return 1 if survey.terms is None else survey.terms.longitudinal.epochs
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -21,7 +21,7 @@ TOO_MANY_FORMS = (
 
 
 def too_linkable(horizon: int, epochs: int) -> str:
-    """Why two stages are refused whose states would work as a cookie."""
+    """Why two stages are refused if their states would work as a cookie."""
     until = f"after {horizon:,} epochs" if horizon else "from the first epoch on"
     return (
         f"two stages would tell devices apart: {until} the reports of a device fit each other more than {FEW_FORMS:,} "
@@ -37,7 +37,16 @@ _QUESTION = ("id", "text", "protocol")
 
 @dataclass(frozen=True)
 class Question:
-    """One question: a short id (a-z, 0-9, _ and -), the text that people see, and the protocol of the answer."""
+    """One question of a survey.
+
+    Args:
+        id: Short name: 1 to 64 characters of a-z, 0-9, _ and -.
+        text: The question as people see it.
+        protocol: The protocol of the answer.
+
+    Raises:
+        SpecError: The id is not valid, or the protocol cannot be asked in a survey.
+    """
 
     id: str
     text: str
@@ -49,10 +58,18 @@ class Question:
         if not isinstance(self.protocol, Protocol):
             raise SpecError(f"question {self.id!r} needs a protocol, not a {type(self.protocol).__name__}")
         check_wrapped(self.protocol)
-        if self.protocol.unreadable:
-            raise SpecError(f"question {self.id!r} could never be evaluated: {self.protocol.unreadable}")
+        if self.protocol.worth().unreadable:
+            raise SpecError(f"question {self.id!r} could never be evaluated: {self.protocol.worth().unreadable}")
         object.__setattr__(self, "text", as_text(self.text, f"the text of question {self.id!r}"))
         check_texts(self.protocol.spec(), f"an answer or key of question {self.id!r}")
+
+    @classmethod
+    def of(cls, protocol: Protocol, id: str) -> Question:
+        """The question of a protocol alone, without a text: it is for files, and shown to nobody."""
+        question = cls.__new__(cls)
+        for name, value in (("id", id), ("text", ""), ("protocol", protocol)):
+            object.__setattr__(question, name, value)
+        return question
 
     def spec(self) -> dict[str, Any]:
         return {"id": self.id, "text": self.text, "protocol": self.protocol.spec()}
@@ -71,7 +88,7 @@ def read_question(entry: Any, place: int) -> Question:
 
 
 def load_protocol(spec: Any) -> Protocol:
-    """The protocol of a spec that a file holds."""
+    """The protocol of a spec in a file."""
     if not isinstance(spec, Mapping) or not isinstance(spec.get("protocol"), str):
         raise SpecError(
             'a protocol is an object with the protocol\'s name, "protocol": "...", as protocol.spec() gives it'
@@ -80,5 +97,5 @@ def load_protocol(spec: Any) -> Protocol:
 
 
 def question_name(entry: Mapping[str, Any], place: int) -> str:
-    """How a message calls a question."""
+    """The name of a question in messages."""
     return f"question {entry['id']!r}" if isinstance(entry.get("id"), str) else f"question {place}"

@@ -1,13 +1,13 @@
 """Rounds about records: a regression over batches of people, and pairs of columns that a first round has chosen.
 
-Regression round r asks for gradient and curvature at coefficients that it publishes, 0 in round 1; the next round is
-           asked where one step of Newton's method leads (`Queries.following`). All rounds give one estimate
+Regression round r asks for gradient and curvature at coefficients that it publishes, 0 in round 1; the next round asks
+           at the result of one step of Newton's method (`Queries.following`). All rounds give one estimate
            (`results.regression`). The first round of a logistic regression only finds where to ask, and may be small
 Screening  round 1 asks for all pairs of columns, or those of the draft. Round 2 asks for the `pairs` of them whose
-           tables have most beyond independence, E = RC (sum e^2 - (R - 1)(C - 1) v): e is what a cell of the unbiased
-           table has beyond the product of its margins, R and C are the numbers of answers, v is the variance of a cell
-           of a rare combination. Pairs that were not chosen keep the tables of round 1. Those that were chosen are
-           read from round 2 alone: a pair is chosen by chance, too, and its first table tends to say too much
+           tables deviate most from independence, E = RC (sum e^2 - (R - 1)(C - 1) v): e is the excess of a cell of the
+           unbiased table over the product of its margins, R and C are the numbers of answers, v is the variance of a
+           cell of a rare combination. Pairs that were not chosen keep the tables of round 1. Chosen pairs are read
+           from round 2 alone: a pair is chosen partly by chance, and its first table tends to exaggerate
 Privacy    a device answers one query or one pair, in one round, at the question's epsilon; see `campaign`
 Source     Smith, Thakurta and Upadhyay 2017 (interaction); choice of marginals: Zhang et al. 2018
 """
@@ -30,12 +30,18 @@ if TYPE_CHECKING:
 
 _FINE = 1 << 40
 _LISTED = 32
-"""So many pairs are named."""
+"""Maximum number of pairs that are named."""
 
 
 @dataclass(frozen=True)
 class RegressionRounds(Campaign):
-    """The coefficients of a regression, each round of people asked where the one before has led.
+    """The coefficients of a regression; each round asks where the previous one has led.
+
+    Args:
+        batches: The number of rounds.
+
+    Raises:
+        SpecError: The number is out of range.
 
     >>> from deniable.domains import Interval
     >>> from deniable.surveys import Question
@@ -49,10 +55,8 @@ class RegressionRounds(Campaign):
     """
 
     kind: ClassVar[str] = "regression"
-    words: ClassVar[str] = "the same record, for a regression at the coefficients that this round leads to"
 
     batches: int = 3
-    """How many rounds there are."""
 
     def __post_init__(self) -> None:
         if type(self.batches) is not int or not 2 <= self.batches <= MOST_ROUNDS:
@@ -72,7 +76,7 @@ class RegressionRounds(Campaign):
             yield cls(2), [Question("q", "About you", asked)]
 
     def _check(self, question: Question, number: int) -> None:
-        if question.protocol.reads != "regression":
+        if question.protocol.worth().read != "regression":
             name = question.protocol.name
             raise SpecError(f"question {question.id!r}: its rounds are those of a regression, not of {name}")
         if number == 1 and _queries(question.protocol).at.any():
@@ -97,7 +101,13 @@ class RegressionRounds(Campaign):
 
 @dataclass(frozen=True)
 class Screening(Campaign):
-    """Tables of the pairs of columns that hang together most, out of many: a first round chooses them.
+    """Tables of the most strongly associated pairs of columns, out of many: a first round chooses them.
+
+    Args:
+        pairs: Maximum number of pairs in round 2.
+
+    Raises:
+        SpecError: The number is out of range.
 
     >>> from deniable.surveys import Question
     >>> from deniable.protocols import Attributes
@@ -110,10 +120,8 @@ class Screening(Campaign):
     """
 
     kind: ClassVar[str] = "screening"
-    words: ClassVar[str] = "the pairs of parts that hang together most, by the answers to this round"
 
     pairs: int = 16
-    """How many pairs round 2 asks for, at most."""
 
     def __post_init__(self) -> None:
         if type(self.pairs) is not int or not 1 <= self.pairs <= 1024:
@@ -131,8 +139,8 @@ class Screening(Campaign):
 
     def _check(self, question: Question, number: int) -> None:
         views = getattr(question.protocol, "views", ())
-        if question.protocol.reads != "pairs" or not all(len(view) == 2 for view in views):
-            raise SpecError(f'question {question.id!r}: a screening asks for pairs of parts, {{"ask": "pairs"}}')
+        if question.protocol.worth().read != "pairs" or not all(len(view) == 2 for view in views):
+            raise SpecError(f'question {question.id!r}: a screening asks for pairs of parts, {{"per_device": "pairs"}}')
         if number == 2 and len(views) > self.pairs:
             raise SpecError(f"question {question.id!r}: round 2 of this screening asks for at most {self.pairs} pairs")
 
@@ -179,7 +187,7 @@ def _attributes(protocol: Protocol) -> Attributes:
 
 
 def _beyond(protocol: Any, tally: Tally, shape: Sequence[int]) -> Fraction:
-    """How much a table has beyond independence, without what the noise adds on average; by fractions alone."""
+    """How far a table deviates from independence, without what the noise adds on average; computed with fractions."""
     if not tally.n:
         return Fraction(0)
     rows, columns = shape

@@ -1,14 +1,14 @@
 """How often somebody who thinks all answers equally likely guesses an answer right, without and with the reports.
 
-Secret     the answer, where answers are listed; of a number, in which half of its range it lies; of a record, the part
-           that is easiest to guess; of profiles and places, which of all of them; of text, sets and courses of answers
-           over time, one of two that are equally likely
-Once       from one report. Exact where a kind has a formula or a small law, else a bound
-Always     from all that a device may send, if the answer stays the same. Reports that repeat, or are one stream, tell
-           no more than one. From a kept state no report tells more than the state. Fresh reports: exact for randomized
-           response, bitmaps and one-bit means; of hashes as if they were independent, which simulations confirm to one
-           guess in a hundred ("about"); else a bound ("at most")
-Bound      of T reports of epsilon each, among k equally likely secrets, the smallest of: 1 / (1 + (k - 1) e^(-T eps));
+Secret     the answer, if answers are listed; for a number, in which half of its range it lies; for a record, the part
+           that is easiest to guess; for profiles and places, which of all of them; for text, sets and courses of
+           answers over time, one of two that are equally likely
+Once       from one report. Exact if a kind has a formula or a small law, else a bound
+Always     from all that a device may send, if the answer stays the same. Reports that repeat, or are one stream, reveal
+           no more than one. From a kept state no report reveals more than the state. Fresh reports: exact for
+           randomized response, bitmaps and one-bit means; for hashes as if they were independent, which simulations
+           confirm to one guess in a hundred ("about"); else a bound ("at most")
+Bound      for T reports of epsilon each, among k equally likely secrets, the smallest of: 1 / (1 + (k - 1) e^(-T eps));
            for k = 2 the T-fold binary randomized response (Kairouz, Oh and Viswanath 2015); for every order a > 1
            k^(1/a - 1) M^(T/a), where M is the largest mean of (P/Q)^a for a report's law P and the mean law Q of all
            secrets (Sibson's capacity); and (k s)^T / k, for a success s from one report (leakage multiplies). A delta
@@ -28,19 +28,19 @@ from numpy.typing import NDArray
 
 from deniable.domains import Integers, Interval, ListedDomain, Records
 from deniable.protocols import GRR, HadamardResponse, MeanTable, Memoized, Protocol, PureProtocol, Window
-from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM, SUM
 from deniable.protocols.frequency.local_hashing import LocalHashing
 from deniable.protocols.frequency.unary import UnaryProtocol
-from deniable.protocols.groups import Groups
+from deniable.protocols.law import ANY, METRIC, PROFILES, STREAM, SUM
 from deniable.surveys.survey import Survey
+from deniable.words import Word, word
 
-EXACT, ABOUT, AT_MOST = WAYS = ("", "about ", "at most ")
+EXACT, ABOUT, AT_MOST = WAYS = ("exact", "about", "bound")
 MOST_COUNTED = 64
-"""Fresh reports up to which the counts of all answers are followed exactly."""
+"""Number of fresh reports up to which the counts of all answers are computed exactly."""
 _MOST_REPORTS = 10_000
-"""Fresh reports up to which a sum over them is taken."""
+"""Number of fresh reports up to which a sum over them is computed."""
 _STEPS = 50
-"""Numbers per half of the range, over which an integral is taken."""
+"""Number of points per half of the range for an integral."""
 _MOST_OUTPUTS = 1 << 20
 Floats = NDArray[np.float64]
 _ORDERS = [1 + 2 ** (power / 2) for power in range(-16, 17)]
@@ -51,14 +51,14 @@ class Right(NamedTuple):
 
     share: float
     how: str = EXACT
-    """Whether the share is that of the law itself, about that, or at most so large."""
+    """Whether the share is exact, approximate, or an upper bound."""
 
 
 class Guessed(NamedTuple):
     """What somebody thinks beforehand, and how often the best guess is right."""
 
-    thinks: str
-    yours: str
+    thinks: Word
+    yours: Word
     before: float
     once: Right
     always: Right
@@ -71,7 +71,7 @@ def guesses(survey: Survey) -> list[Guessed]:
     >>> from deniable.surveys import Question, Survey
     >>> (found,) = guesses(Survey("shop", [Question("product", "Which one?", OUE(1000, epsilon=4))]))
     >>> found.thinks, found.before, round(found.once.share, 4)
-    ('thinks all 1,000 answers equally likely', 0.001, 0.0278)
+    (Word(id='thinks.answers.all', facts={'n': 1000}), 0.001, 0.0278)
     """
     rule = None if survey.terms is None else survey.terms.longitudinal
     times = 1 if rule is None or rule.keeps else rule.epochs
@@ -80,60 +80,59 @@ def guesses(survey: Survey) -> list[Guessed]:
 
 @lru_cache(maxsize=256)
 def guessed(protocol: Protocol, times: int = 1, stages: bool = False) -> Guessed:
-    """One question that is answered by as many fresh reports, or with `stages` from one kept state."""
-    asked: Protocol = getattr(protocol, "inner", protocol) if protocol.clear else protocol
+    """One question that is answered by `times` fresh reports, or with `stages` from one kept state."""
+    asked: Protocol = getattr(protocol, "inner", protocol) if protocol.law().clear else protocol
     parts = _parts(asked)
     if parts:
         return max((_part(*part, times) for part in parts), key=lambda part: part.always.share)
     thinks, yours, size = _secret(asked)
     once = _right(asked, size, 1, None)
-    if stages and isinstance(asked, Memoized):
-        always = Right(bound(float(asked.forever), size), AT_MOST)
+    kept = asked.law().stages if stages else None
+    if kept is not None:
+        always = Right(bound(float(kept.forever), size), AT_MOST)
     else:
         always = once if times == 1 else _right(asked, size, times, once)
     return Guessed(thinks, yours, 1 / size, once, always)
 
 
-def _secret(protocol: Protocol) -> tuple[str, str, int]:
+def _secret(protocol: Protocol) -> tuple[Word, Word, int]:
     """What is thought beforehand, what is guessed, and among how many."""
-    relation, domain = protocol.guarantee.relation, protocol.domain
+    relation, domain, yours = protocol.guarantee.relation, protocol.domain, word("guessed.yours")
     if relation == STREAM:
-        return "finds two courses of your answers over time equally likely", "yours", 2
+        return word("thinks.courses"), yours, 2
     if isinstance(domain, Records):
         sizes = [column.size if isinstance(column, ListedDomain) else 2 for _, column in domain.columns]
         if relation == PROFILES:
-            unknowing = "and knows no more of your value than the profiles say,"
-            return f"thinks {everyone(sizes[0], 'profiles')} equally likely, {unknowing}", "yours", sizes[0]
+            return either("thinks.profiles", sizes[0]), yours, sizes[0]
         if relation == METRIC:
-            return f"thinks {everyone(math.prod(sizes), 'cells')} equally likely", "yours", math.prod(sizes)
-        return "thinks all answers equally likely", "the part of yours that is easiest to guess", min(sizes)
-    if isinstance(domain, Interval) or (isinstance(domain, Integers) and protocol.reads != "shares"):
-        return "finds both halves of the range equally likely", "yours", 2
+            return either("thinks.cells", math.prod(sizes)), yours, math.prod(sizes)
+        return word("thinks.record"), word("guessed.easiest"), min(sizes)
+    if isinstance(domain, Interval) or (isinstance(domain, Integers) and protocol.worth().read != "shares"):
+        return word("thinks.halves"), yours, 2
     if isinstance(domain, ListedDomain):
-        return f"thinks {everyone(domain.size, 'answers')} equally likely", "yours", domain.size
-    return "finds two possible answers equally likely", "yours", 2
+        return either("thinks.answers", domain.size), yours, domain.size
+    return word("thinks.two"), yours, 2
 
 
-def everyone(count: int, what: str) -> str:
-    """How many there are: "both answers", "all 3 answers"."""
-    return f"both {what}" if count == 2 else f"all {count:,} {what}"
+def either(id: str, n: int) -> Word:
+    """The entry for two of something, which are "both", or for all of them."""
+    return word(f"{id}.both") if n == 2 else word(f"{id}.all", n=n)
 
 
 def _parts(protocol: Protocol) -> list[tuple[str, float, Protocol]]:
-    """The columns of a record, where chance picks the one that a report is about: name, chance and protocol."""
-    if not isinstance(protocol, Groups) or not isinstance(protocol.domain, Records) or protocol.combines:
+    """The columns of a record, if chance picks the column that a report is about: name, chance and protocol."""
+    choice = protocol.law().choice
+    if choice is None or not isinstance(protocol.domain, Records) or protocol.law().several_parts:
         return []
-    asked = [(name, part.domain) for name, (part, _) in protocol.parts(1).items()]
+    asked = [(name, part.domain) for name, (part, _) in protocol.worth(1).parts.items()]
     if asked != list(protocol.domain.columns):
         return []
-    chances = [float(chance) for chance in protocol.chances]
-    return [
-        (name, chance, group.protocol) for (name, _), chance, group in zip(asked, chances, protocol.groups, strict=True)
-    ]
+    each = zip(asked, choice.chances, choice.members, strict=True)
+    return [(name, float(chance), member) for (name, _), chance, member in each]
 
 
 def _part(name: str, chance: float, protocol: Protocol, times: int) -> Guessed:
-    """A part that only some of the reports are about: of the others nothing is learned."""
+    """A part that only some of the reports are about: the other reports reveal nothing about it."""
     each = [guessed(protocol, number) for number in range(1, min(times, MOST_COUNTED) + 1)]
     found = each[0]
     once = found.once._replace(share=chance * found.once.share + (1 - chance) * found.before)
@@ -146,11 +145,11 @@ def _part(name: str, chance: float, protocol: Protocol, times: int) -> Guessed:
         weights = _binomial(times, chance)
         share = sum(weight * right.share for weight, right in zip(weights, known, strict=True))
         always = Right(share, roughest(known))
-    return Guessed(found.thinks, f"your answer to “{name}”", found.before, once, always)
+    return Guessed(found.thinks, word("guessed.part", name=name), found.before, once, always)
 
 
 def roughest(found: Iterable[Right]) -> str:
-    """How a figure is known that is made of these."""
+    """How precise a figure is that is computed from these."""
     return WAYS[max(WAYS.index(one.how) for one in found)]
 
 
@@ -171,8 +170,8 @@ def _right(protocol: Protocol, size: int, times: int, once: Right | None) -> Rig
 
 @singledispatch
 def _known(protocol: Protocol, times: int) -> Right | None:
-    """How often the best guess from so many fresh reports of one answer is right; None where no formula is known."""
-    share = protocol.attack if times == 1 and protocol.fresh else None
+    """How often the best guess from `times` fresh reports of one answer is right; None if no formula is known."""
+    share = protocol.worth().guess if times == 1 and protocol.traits.fresh else None
     return None if share is None else Right(share)
 
 
@@ -197,13 +196,13 @@ def _(protocol: UnaryProtocol, times: int) -> Right | None:
 @_known.register
 def _(protocol: LocalHashing, times: int) -> Right | None:
     found = repeated_bits(float(protocol.p), float(protocol.q), protocol.domain.size, times)
-    return Right(protocol.attack) if times == 1 else found and found._replace(how=ABOUT)
+    return Right(protocol.worth().guess) if times == 1 else found and found._replace(how=ABOUT)
 
 
 @_known.register
 def _(protocol: PureProtocol, times: int) -> Right | None:
     if times == 1:
-        return None if protocol.attack is None else Right(protocol.attack)
+        return None if protocol.worth().guess is None else Right(protocol.worth().guess)
     p, size = float(protocol.p), protocol.domain.size
     return supported(p, (p + (size - 1) * float(protocol.q)) / size, size, times)
 
@@ -211,7 +210,7 @@ def _(protocol: PureProtocol, times: int) -> Right | None:
 @_known.register
 def _(protocol: HadamardResponse, times: int) -> Right | None:
     if times == 1:
-        return Right(protocol.attack)
+        return Right(protocol.worth().guess)
     other = 1 / (2 * protocol.blocks)  # how often an answer is supported by any output
     keep = float(protocol.response.keep)
     return supported(keep + (1 - keep) * other, other, protocol.domain.size, times)
@@ -238,7 +237,7 @@ def _(protocol: MeanTable, times: int) -> Right | None:
 
 
 def half_weights(positions: int) -> tuple[Floats, Floats]:
-    """How often chance rounds a number to each position, for one of the lower half of the range and of the upper.
+    """How often random rounding sends a number to each position, for a number in the lower half and in the upper half.
 
     >>> half_weights(2)[0].tolist(), half_weights(3)[1].tolist()
     ([0.75, 0.25], [0.0, 0.5, 0.5])
@@ -259,13 +258,13 @@ def repeated_response(p: float, size: int, times: int) -> Right:
     """Randomized response that keeps the answer with probability p: the most frequent report is the best guess.
 
     If the answer is reported c times, the other reports are spread over the k - 1 other answers. It wins against them
-    if none has more, and once in j + 1 times where j of them have as many.
+    if none has more, and once in j + 1 times if j of them have as many.
 
     >>> [round(repeated_response(0.5, 3, times).share, 4) for times in (1, 2, 3)]
     [0.5, 0.5, 0.5625]
     """
     right, others = 0.0, size - 1
-    spread = [1.0]  # of so many reports on one other answer, out of all others
+    spread = [1.0]  # weight of each number of reports on one other answer, out of all others
     for number in range(1, times + 1):
         spread.append(spread[-1] / (others * number))
     for count, chance in enumerate(_binomial(times, p)):
@@ -281,7 +280,7 @@ def repeated_response(p: float, size: int, times: int) -> Right:
 
 
 def _power(series: Floats, exponent: int) -> Floats:
-    """A power of a polynomial, up to the degree that it is given with."""
+    """A power of a polynomial, truncated at the degree of the argument."""
     found = np.zeros_like(series)
     found[0] = 1.0
     while exponent:
@@ -368,10 +367,10 @@ def bound(epsilon: float, size: int, times: int = 1) -> float:
 
 
 def supported(own: float, share: float, size: int, times: int) -> Right:
-    """The same where every report supports the answer with probability `own`, and any answer with `share`.
+    """The same if every report supports the answer with probability `own`, and any answer with `share`.
 
-    All reports that support an answer are equally likely for it, and all others are. Reports under no answer in
-    particular are the law Q.
+    All reports that support an answer are equally likely for it, and so are all others. The law Q is that of reports
+    under no answer in particular.
     """
     most = 0.0
     for order in _ORDERS:

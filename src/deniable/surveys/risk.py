@@ -1,11 +1,11 @@
 """What an attacker, a forger and the analyst gain from a question, from epsilon 0.1 to 8: words and one table.
 
-Sure       how sure anybody becomes at most of something that was so likely before: an answer, or what the guarantee is
-           about. By one report; by all reports of a device, where the guarantee is about these
+Sure       largest certainty that anybody gains about something with a given prior probability: an answer, or what the
+           guarantee is about. By one report; by all reports of a device, if the guarantee is about these
 Guess      how often the best guess of an answer is right: all answers equally likely, or as common as an estimate says
-Year       the best guess between two equally likely answers after a year of reports. A survey says how they hang
-           together: drawn afresh, repeated, from a kept state, or as differences; without a survey they are fresh
-Household  the same, of one report each of several people who share the answer
+Year       the best guess between two equally likely answers after a year of reports. A survey says how they are
+           related: drawn afresh, repeated, from a kept state, or as differences; without a survey they are fresh
+Household  the same, from one report each of several people who share the answer
 Analyst    the standard error of the headline figure, sampling included; and what forgers move
 Row        at other epsilons: what the planner would choose for the question, else the same kind
 """
@@ -25,23 +25,23 @@ from deniable.labels import text
 from deniable.privacy import Repeated, attack, averaging, surest
 from deniable.privacy.composition import CannotCompose
 from deniable.protocols import Protocol, Tally
-from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM, SUM
-from deniable.protocols.stratified import Stratified
+from deniable.protocols.law import ANY, METRIC, PROFILES, STREAM, SUM
+from deniable.protocols.traits import scaled
 from deniable.surveys.results import outweighs, three_digits, three_digits_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import MEMOIZE, Longitudinal
 
 LEVELS = tuple(Fraction(level) for level in ("0.1", "0.25", "0.5", "1", "2", "4", "8"))
 YEAR = 12
-"""Reports in a year, where no survey says how often it asks."""
+"""Reports per year, if no survey says how often it asks."""
 _YEAR_SECONDS = 365 * 86_400
 _GUESSES = 20_000
 _FORGED = 0.01
 _MOST_CELLS = 1 << 12
-"""Answers times reports up to which laws are listed: a table has many rows."""
+"""Answers times reports up to which laws are enumerated: a table has many rows."""
 _NEVER = Longitudinal()
 _SECRETS = {PROFILES: "profile", METRIC: "place", STREAM: "stream of answers"}
-"""What is guessed, where a guarantee is not between any two answers."""
+"""What is guessed, if a guarantee is not between any two answers."""
 
 
 @dataclass(frozen=True)
@@ -60,35 +60,35 @@ class Known:
 
 @dataclass(frozen=True)
 class Risk:
-    """One question at one epsilon; None where something is not known."""
+    """One question at one epsilon; None if something is not known."""
 
     epsilon: float
     protocol: str
     own: bool
-    """Whether this is the question as it stands, and not what the planner would choose."""
+    """Whether this is the question itself, and not what the planner would choose."""
     sure_from_half: float
     sure_from_tenth: float
     sure_from_share: float | None
-    """The same of the most common answer, by an attacker who knows how common it is."""
+    """The same for the most common answer, with an attacker who knows how common it is."""
     guess: float | None
-    """How often the best guess is right, every answer being equally likely."""
+    """How often the best guess is right if all answers are equally likely."""
     knowing: float | None
     """How often it is right for somebody who knows how common each answer is."""
     knowing_is_exact: bool
-    """Whether that is so exactly; else it was simulated with real reports."""
+    """Whether that is exact; otherwise it was simulated with real reports."""
     year: float | None
     household: float | None
     exact: bool
-    """Whether `year` and `household` are those of the law itself; else they are so at most."""
+    """Whether `year` and `household` are exact; otherwise they are upper bounds."""
     error: float
     leverage: float | None
     moved: float | None
-    """By how much one forged report in a hundred moves the headline figure at most, in the question's unit."""
+    """Upper bound on how far one forged report in a hundred moves the headline figure, in the question's unit."""
 
 
 @dataclass(frozen=True)
 class Risks:
-    """A question as it stands, and at other epsilons."""
+    """A question itself, and at other epsilons."""
 
     protocol: Protocol
     rows: tuple[Risk, ...]
@@ -104,26 +104,26 @@ class Risks:
 
     @property
     def words(self) -> list[str]:
-        """The question as it stands, a sentence each."""
+        """The question itself, one sentence each."""
         row, protocol = self.own, self.protocol
         told = [self._sure()]
         if row.guess is not None:
             what = "profiles" if protocol.guarantee.relation == PROFILES else "answers"
-            # Where each report is about one part of an answer, the figure is about a part, too.
-            apart = len(protocol.parts(1)) > 1 and hasattr(protocol, "groups") and not protocol.clear
+            # If each report is about one part of an answer, the figure is about a part, too.
+            apart = len(protocol.worth(1).parts) > 1 and hasattr(protocol, "groups") and not protocol.law().clear
             part = " of the part that is easiest to guess" if apart else ""
             told.append(
                 f"If all {what} were equally likely, the best guess{part} from one report is right in "
                 f"{percent(row.guess)} of all cases."
             )
         told += self._knowing()
-        if protocol.clear:
-            are = "is told as it is" if len(protocol.clear) == 1 else "are told as they are"
-            told.append(f"All this is about the rest of an answer: {' and '.join(protocol.clear)} {are}.")
+        if protocol.law().clear:
+            are = "is told as it is" if len(protocol.law().clear) == 1 else "are told as they are"
+            told.append(f"All this is about the rest of an answer: {' and '.join(protocol.law().clear)} {are}.")
         told += self._several()
-        unit = f" {protocol.unit}" if protocol.unit else ""
+        unit = f" {protocol.worth().unit}" if protocol.worth().unit else ""
         told.append(f"With {self.people:,} people the analyst has a standard error of {three_digits(row.error)}{unit}.")
-        if not protocol.local:
+        if not protocol.traits.local:
             told.append(
                 "All this holds as long as the collectors do not work together: together they can read every answer. A "
                 "forged report can move every figure by any amount."
@@ -133,7 +133,7 @@ class Risks:
         if row.moved is not None:
             told.append(
                 f"One forged report in a hundred moves the figure by {three_digits_up(row.moved)}{unit} at most."
-                if row.moved < protocol.scale
+                if row.moved < protocol.worth().scale
                 else "One forged report in a hundred can move the figure by more than its whole range."
             )
         return told
@@ -189,7 +189,7 @@ class Risks:
             how = "all reports of one person"
         elif self.rule.rule == MEMOIZE:
             how = f"{number} of one person who never changes the answer, because they repeat one"
-        elif self.protocol.fresh:
+        elif self.protocol.traits.fresh:
             how = f"{number.replace('reports', 'fresh reports')} of one person"
         else:
             how = f"{number} of one person who never changes the answer, from one kept state"
@@ -211,7 +211,7 @@ def percent(share: float) -> str:
 
 
 def percent_up(share: float) -> str:
-    """What is said to be so at most is never rounded down, and has as many digits as tell it from certainty.
+    """An upper bound: never rounded down, with enough digits to distinguish it from certainty.
 
     >>> percent_up(0.7311), percent_up(0.9999), percent_up(1.0)
     ('73.2 %', '99.99 %', '100 %')
@@ -233,7 +233,7 @@ def risks(
     rule: Longitudinal = _NEVER,
     levels: Sequence[Fraction] = LEVELS,
 ) -> Risks:
-    """What a question risks as it stands, and at these epsilons.
+    """What a question risks at its own epsilon, and at these epsilons.
 
     >>> from deniable.protocols import GRR
     >>> found = risks(GRR(["yes", "no"], epsilon=1), levels=())
@@ -259,7 +259,7 @@ def of_survey(
     levels: Sequence[Fraction] = LEVELS,
     question: str | None = None,
 ) -> dict[str, Risks]:
-    """The same of each question of a survey, by its rule for answers that repeat, or of one of them."""
+    """The same for each question of a survey, by its rule for repeated answers, or for one of them."""
     rule = _NEVER if survey.terms is None else survey.terms.longitudinal
     number = reports_in_a_year(survey) if reports is None else reports
     chosen = list(survey) if question is None else [survey[question]]
@@ -270,15 +270,15 @@ def of_survey(
 
 
 def reports_in_a_year(survey: Survey) -> int:
-    """How many reports of one question a device sends in a year."""
+    """How many reports of one question a device sends per year."""
     if survey.terms is None:
         return YEAR
     return max(1, min(survey.terms.longitudinal.epochs, _YEAR_SECONDS // survey.terms.epochs.seconds))
 
 
 def estimated(protocol: Protocol, tally: Tally) -> Known | None:
-    """What everybody knows who reads the result: how common each answer is; None where answers are not listed."""
-    if not isinstance(protocol.domain, ListedDomain) or protocol.reads != "shares" or not tally.n:
+    """What every reader of the result knows: how common each answer is; None if answers are not listed."""
+    if not isinstance(protocol.domain, ListedDomain) or protocol.worth().read != "shares" or not tally.n:
         return None
     found = protocol.estimate(tally).consistent()
     labels = [text(label) for label in protocol.domain.labels]
@@ -288,17 +288,18 @@ def estimated(protocol: Protocol, tally: Tally) -> Known | None:
 
 
 def _at(protocol: Protocol, level: Fraction, people: int) -> Protocol | None:
-    """What the planner would choose for the question, else the same kind; None where neither exists at this epsilon."""
-    if isinstance(protocol, Stratified):
-        inner = _at(protocol.inner, level, people)
-        return None if inner is None else protocol.asking(inner)
-    if protocol.fresh and protocol.guarantee.relation == ANY:
+    """What the planner would choose for the question, else the same kind; None if neither exists at this epsilon."""
+    strata = protocol.law().choice
+    if strata is not None and strata.asking is not None:
+        inner = _at(strata.members[0], level, people)
+        return None if inner is None else strata.asking(inner)
+    if protocol.traits.fresh and protocol.guarantee.relation == ANY:
         try:
-            return planning.build_one(protocol.domain, level, people, protocol.reads)
+            return planning.build_one(protocol.domain, level, people, protocol.worth().read)
         except DeniableError:
             pass
     try:
-        other = protocol.scaled(level / protocol.epsilon)
+        other = scaled(protocol, level / protocol.epsilon)
     except DeniableError:
         return None
     return other if other.epsilon == level else None
@@ -315,10 +316,15 @@ def _risk(
 ) -> Risk:
     several = _together(protocol, reports, household, rule)
     year, home = (one.success for one in several) if several else (None, None)
-    ratio = protocol.whole_ratio
+    ratio = protocol.law().kept.ratio
     knowing, is_exact = _knowing(protocol, known)
     sure = None
-    if known is not None and 0 < known.foremost[1] < 1 and protocol.guarantee.relation == ANY and not protocol.clear:
+    if (
+        known is not None
+        and 0 < known.foremost[1] < 1
+        and protocol.guarantee.relation == ANY
+        and not protocol.law().clear
+    ):
         sure = surest(ratio, known.foremost[1])
     return Risk(
         epsilon=float(protocol.epsilon),
@@ -327,20 +333,22 @@ def _risk(
         sure_from_half=surest(ratio),
         sure_from_tenth=surest(ratio, "1/10"),
         sure_from_share=sure,
-        guess=attack(protocol, most_cells=_MOST_CELLS).success if protocol.attack is None else protocol.attack,
+        guess=attack(protocol, most_cells=_MOST_CELLS).success
+        if protocol.worth().guess is None
+        else protocol.worth().guess,
         knowing=knowing,
         knowing_is_exact=is_exact,
         year=year,
         household=home,
         exact=bool(several) and all(one.is_exact for one in several),
-        error=protocol.error(people),
-        leverage=protocol.leverage,
-        moved=None if protocol.poisoning is None else _FORGED * protocol.poisoning,
+        error=protocol.worth(people).error,
+        leverage=protocol.worth().leverage,
+        moved=None if protocol.worth().moved is None else _FORGED * protocol.worth().moved,
     )
 
 
 def _together(protocol: Protocol, reports: int, household: int, rule: Longitudinal) -> list[Repeated]:
-    """A year and a household; nothing where reports cannot be composed."""
+    """A year and a household; empty if reports cannot be composed."""
     try:
         times = 1 if rule.rule == MEMOIZE else reports
         return [averaging(protocol, times), averaging(protocol, household, how="group")]

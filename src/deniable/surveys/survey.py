@@ -1,13 +1,15 @@
-"""A survey: a named set of questions, each with its protocol, published once and known by its fingerprint.
+"""A survey: a named set of questions, each with its protocol, published once and identified by its fingerprint.
 
 File       JSON in UTF-8: kind "survey", version, name, questions with id, text and the spec of a protocol; version 2
            adds the terms of a collection (`Terms`), without which a survey is for files only
 Identity   SHA-256("deniable-survey-v1" + NUL + canonical JSON), so white space and the order of keys do not count
 Privacy    one submission answers every question: epsilons and deltas add up, likelihood ratios multiply, all exactly.
            All questions have one relation (`Guarantee`): levels of different relations cannot be added
-Versions   a key that a reader does not know is refused by name, for a field that is skipped could be a promise that
-           is not kept. A new field raises the version; old versions keep loading, and a survey is written in the
-           lowest version that has its fields, so that no upgrade changes a fingerprint
+Protocol   alone is a survey of one question, `Survey.of(protocol)`, for files and commands. It has no name; spec,
+           fingerprint, reports and tallies are those of the protocol
+Versions   an unknown key is refused by name, because an ignored field could be a promise that is not kept. A new field
+           raises the version; old versions keep loading, and a survey is written in the lowest version that has its
+           fields, so that no upgrade changes a fingerprint
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from deniable import exact
 from deniable._files import atomic_write, load_json
 from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import epsilon_text, largest_text
-from deniable.protocols import Memoized, Reports, SecureSum
+from deniable.protocols import Protocol, Reports
 from deniable.protocols.memoized import FEW_FORMS, all_linking, linking_horizon
+from deniable.protocols.structures import Stages
 from deniable.randomness import Bits
 from deniable.specs import as_text, canonical_bytes, fingerprint, keys, short
 from deniable.surveys.draft import plan_draft
@@ -44,7 +47,15 @@ _SURVEY = ("kind", "version", "name", "questions")
 
 @dataclass(frozen=True)
 class Survey:
-    """A name and at least one question; ids differ.
+    """A named set of questions, with the terms of a collection if it is published.
+
+    Args:
+        name: Name of the survey.
+        questions: At least one question; their ids differ.
+        terms: The promises of a collection over the network; None for a survey for files.
+
+    Raises:
+        SpecError: There are no questions, ids repeat, or the terms do not fit the questions.
 
     >>> from deniable.protocols import GRR, OUE
     >>> smoke = Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))
@@ -57,7 +68,6 @@ class Survey:
     name: str
     questions: tuple[Question, ...]
     terms: Terms | None = None
-    """What a collection over the network promises; a survey for files has none."""
 
     def __init__(self, name: str, questions: Iterable[Question], terms: Terms | None = None) -> None:
         object.__setattr__(self, "name", as_text(name, "the name of a survey"))
@@ -75,22 +85,52 @@ class Survey:
         if terms is not None:
             self._check_terms(terms)
 
+    @classmethod
+    def of(cls, protocol: Protocol, id: str = "report") -> Survey:
+        """A protocol alone, as a survey of one question without a text.
+
+        Its identity is the protocol's: spec, fingerprint, reports and tallies are those of the protocol. It has no
+        terms, so that no service collects it.
+
+        Args:
+            protocol: The protocol; it is not checked as a question is, because nobody publishes it.
+            id: Id of the question, which names its column in a table or a file.
+
+        Returns:
+            The survey.
+
+        Raises:
+            SpecError: This is no protocol.
+
+        >>> from deniable.protocols import GRR
+        >>> coin = GRR(["yes", "no"], epsilon=1)
+        >>> Survey.of(coin).fingerprint == coin.fingerprint, Survey.of(coin).kind
+        (True, 'protocol')
+        """
+        if not isinstance(protocol, Protocol):
+            raise SpecError(f"a protocol is wanted, not a {type(protocol).__name__}")
+        survey = cls.__new__(cls)
+        for name, value in (("name", ""), ("questions", (Question.of(protocol, id),)), ("terms", None)):
+            object.__setattr__(survey, name, value)
+        return survey
+
     def _check_shares(self, collectors: Sequence[str]) -> None:
-        """A report that keeps no epsilon by itself is sent in shares, to as many collectors as it is made for."""
+        """A report without an epsilon of its own is sent in shares, to as many collectors as it is made for."""
         for question in self.questions:
             asked = question.protocol
-            if not asked.local and not isinstance(asked, SecureSum):
+            shared = asked.law().sum
+            if not asked.traits.local and shared is None:
                 raise SpecError(
                     f"question {question.id!r} is asked by {asked.name}, whose reports keep no epsilon by themselves: "
                     "only those of SecureSum are sent in shares"
                 )
-            if isinstance(asked, SecureSum) and asked.collectors != len(collectors):
+            if shared is not None and shared.collectors != len(collectors):
                 named = f"the survey names {len(collectors)}" if collectors else "the survey names none"
                 raise SpecError(
-                    f"question {question.id!r} is split between {asked.collectors} collectors, and {named}: give their "
-                    'addresses as "collectors" in the terms of a collection'
+                    f"question {question.id!r} is split between {shared.collectors} collectors, and {named}: give "
+                    'their addresses as "collectors" in the terms of a collection'
                 )
-            if asked.local and collectors:
+            if asked.traits.local and collectors:
                 raise SpecError(
                     f"question {question.id!r} is asked by {asked.name}, whose reports are not added up in shares: "
                     "with several collectors use SecureSum"
@@ -140,7 +180,7 @@ class Survey:
             self._check_links(rule)
 
     def _check_links(self, rule: Longitudinal) -> None:
-        """Whether repeated reports, or reports from kept states, would tell a device from all others."""
+        """Check that repeated reports, or reports from kept states, do not distinguish a device from all others."""
         protocols = [question.protocol for question in self]
         links = all_linking(protocols, rule.epochs)
         if not rule.is_two_stage and links > FEW_FORMS:
@@ -176,14 +216,15 @@ class Survey:
                 )
 
     def _check_stages(self, rule: Longitudinal) -> None:
-        one = [question for question in self if not isinstance(question.protocol, Memoized)]
+        one = [question for question in self if question.protocol.law().stages is None]
         if one:
             raise SpecError(
                 f"question {one[0].id!r} is asked by {one[0].protocol.name}, which has one stage: for the rule "
                 f'"{rule.rule}" use a protocol with two, such as LGRR'
             )
-        for name, stated in (("first", rule.first), ("forever", rule.forever)):
-            found = sum((getattr(question.protocol, name) for question in self), Fraction(0))
+        first = sum((question.protocol.epsilon for question in self), Fraction(0))
+        forever = sum((stages.forever for stages in self._stages or ()), Fraction(0))
+        for name, found, stated in (("first", first, rule.first), ("forever", forever, rule.forever)):
             if found != stated:
                 raise SpecError(
                     f'"{name}" is the sum over the questions, epsilon {epsilon_text(found)}, not '
@@ -221,8 +262,15 @@ class Survey:
 
     # -- identity ----------------------------------------------------------------------------------
 
+    @property
+    def kind(self) -> str:
+        """Whose identity it has: "survey" its own, "protocol" that of the protocol that it was made of (`of`)."""
+        return "survey" if self.name else "protocol"
+
     def spec(self) -> dict[str, Any]:
-        """JSON that gives this survey again, anywhere: `Survey.from_spec(spec)`."""
+        """JSON that gives this survey again, anywhere: `Survey.from_spec(spec)`; of a protocol alone, its spec."""
+        if self.kind == "protocol":
+            return self.questions[0].protocol.spec()
         version = PLAIN if self.terms is None else COLLECTED
         questions = [question.spec() for question in self.questions]
         plain = {"kind": "survey", "version": version, "name": self.name, "questions": questions}
@@ -235,11 +283,11 @@ class Survey:
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint("survey", self.spec())
+        return fingerprint(self.kind, self.spec())
 
-    def source(self, id: str) -> str:
-        """What a tally of this question carries, so that it is added to no other question's."""
-        return f"{self.fingerprint}/{self[id].id}"
+    def source(self, id: str) -> str | None:
+        """The source of this question's tally, so that it is not added to another's; None for a protocol alone."""
+        return f"{self.fingerprint}/{self[id].id}" if self.kind == "survey" else None
 
     # -- what it promises --------------------------------------------------------------------------
 
@@ -250,23 +298,23 @@ class Survey:
 
     @property
     def relation(self) -> str:
-        """Between which inputs the levels hold: the one relation of all questions."""
+        """The relation for which epsilon holds: the same for all questions."""
         return self.questions[0].protocol.guarantee.relation
 
     @property
     def delta(self) -> Fraction:
-        """Up to which probability the epsilon of one submission holds: the exact sum."""
+        """The delta of one submission: the exact sum."""
         return sum((question.protocol.guarantee.delta for question in self.questions), Fraction(0))
 
     @property
     def budget_delta(self) -> Fraction:
-        """What a device's ledger debits at most of the budget's delta for this survey."""
+        """Maximum that a device's ledger debits from the budget's delta for this survey."""
         return self.delta * self.draws
 
     @property
     def ratio(self) -> Fraction:
-        """The exact largest likelihood ratio of one submission, beyond its delta; of streams, of all submissions."""
-        return math.prod((question.protocol.whole_ratio for question in self.questions), start=Fraction(1))
+        """The exact largest likelihood ratio of one submission, beyond its delta; for streams, of all submissions."""
+        return math.prod((question.protocol.law().kept.ratio for question in self.questions), start=Fraction(1))
 
     @property
     def realized_epsilon(self) -> float:
@@ -275,65 +323,67 @@ class Survey:
 
     @property
     def draws(self) -> int:
-        """How often a device randomizes a submission in its lifetime at most."""
+        """Maximum number of times that a device randomizes a submission in its lifetime."""
         return 1 if self.terms is None else self.terms.longitudinal.draws
 
     @property
     def debit(self) -> Fraction:
         """What a device's ledger debits each time that answers are randomized: epsilon, or that of the kept states.
 
-        Of two stages the debit is made once per state, and pays for all reports that are ever drawn from it.
+        With two stages the debit is made once per state, and pays for all reports that are ever drawn from it.
         """
         forever = None if self.terms is None else self.terms.longitudinal.forever
         return self.epsilon if forever is None else forever
 
     @property
     def budget_epsilon(self) -> Fraction:
-        """What a device's ledger debits at most for this survey."""
+        """Maximum that a device's ledger debits for this survey."""
         return self.debit * self.draws
 
     @property
     def shows_changes(self) -> bool:
         """Whether equal and unequal reports of one device show when its answer changed and which earlier one returned.
 
-        So it is when several memoized answers are repeated: then no epsilon bounds what all reports give away.
+        This is so if several memoized answers are repeated: then no epsilon bounds what all reports reveal.
         """
         return self.terms is not None and self.terms.longitudinal.rule == MEMOIZE and self.draws > 1
 
     @property
     def lifetime_epsilon(self) -> Fraction | None:
-        """What all that a device may send gives away at most, exactly; None where no number holds (`shows_changes`).
+        """Exact bound on what all that a device may send reveals; None if no number holds (`shows_changes`).
 
-        Between any two courses of answers over the epochs. Where two stages keep several states, this is more than
-        `budget_epsilon`, which holds between courses in which the same answers return in the same epochs.
+        It holds between any two courses of answers over the epochs. If two stages keep several states, this is more
+        than `budget_epsilon`, which holds between courses in which the same answers return in the same epochs.
         """
         if self.shows_changes:
             return None
         stages = self._stages
         if stages is None:
             return self.budget_epsilon
-        return sum((protocol.lifetime(*self._states) for protocol in stages), Fraction(0))
+        each = [question.protocol.law().kept.lifetime(*self._states) for question in self]
+        return sum((one for one in each if one is not None), Fraction(0))
 
     @property
     def realized_lifetime_epsilon(self) -> float | None:
-        """The same of the bytes that leave: never above `lifetime_epsilon`."""
+        """The same for the bytes that leave: never above `lifetime_epsilon`."""
         if self.shows_changes:
             return None
         stages = self._stages
         if stages is None:
             return exact.log(self.ratio) * self.draws
-        return sum(float(protocol.levels(*self._states).any) for protocol in stages)
+        return sum(float(each.levels(*self._states).any) for each in stages)
 
     @property
-    def _stages(self) -> list[Memoized] | None:
-        """The protocols of a survey whose answers are randomized in two stages."""
+    def _stages(self) -> list[Stages] | None:
+        """The two stages of each question of a survey whose answers are randomized in two stages."""
         if self.terms is None or not self.terms.longitudinal.is_two_stage:
             return None
-        return [question.protocol for question in self if isinstance(question.protocol, Memoized)]
+        each = [question.protocol.law().stages for question in self]
+        return [stages for stages in each if stages is not None]
 
     @property
     def _states(self) -> tuple[int, int]:
-        """How many reports a device sends at most, and from how many states."""
+        """Maximum number of reports that a device sends, and of the states that they are drawn from."""
         assert self.terms is not None
         return self.terms.longitudinal.epochs, self.draws
 
@@ -344,8 +394,8 @@ class Survey:
 
     @property
     def forms(self) -> int:
-        """How many different submissions there can be."""
-        return math.prod(question.protocol.report_forms for question in self.questions)
+        """The number of different possible submissions."""
+        return math.prod(question.protocol.law().forms for question in self.questions)
 
     # -- answers -----------------------------------------------------------------------------------
 
@@ -360,7 +410,7 @@ class Survey:
 
         `table` is a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns. `columns`
         says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is answered by
-        the column of its id. Nothing is randomized if one answer is refused. A survey whose people answer in several
+        the column with its id. Nothing is randomized if one answer is refused. A survey whose people answer in several
         epochs, by a rule that keeps something, needs a `panel`: who answered, and in which epoch.
 
         >>> from deniable.protocols import GRR
@@ -412,7 +462,7 @@ class Survey:
             )
 
     def tally(self, reports: Mapping[str, Reports]) -> SurveyTally:
-        """Add up what `privatize` gave; a question without reports has an empty tally."""
+        """Count what `privatize` returned; a question without reports has an empty tally."""
         strange = [id for id in reports if id not in {question.id for question in self}]
         if strange:
             self[strange[0]]
@@ -423,7 +473,7 @@ class Survey:
 
     @classmethod
     def from_spec(cls, spec: Any) -> Survey:
-        """The survey of a spec in full form; `from_draft` takes shorter ones."""
+        """The survey of a complete spec; `from_draft` takes shorter ones."""
         if not isinstance(spec, Mapping) or spec.get("kind") != "survey":
             raise SpecError('this is not a survey: it needs "kind": "survey"')
         version = spec.get("version")

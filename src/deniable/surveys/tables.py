@@ -1,12 +1,12 @@
 """Answers in a table: one row per person, one column per question.
 
-Tables     pandas and polars frames, Arrow tables, DuckDB relations and whatever else has Arrow's C stream interface;
+Tables     pandas and polars frames, Arrow tables, DuckDB relations and everything else with Arrow's C stream interface;
            a dictionary of columns, or of the answers of one person
-Written    text is matched with how the answers are written, 1 or "1", true or "True", and stands for a whole number
+Written    text is matched with the written form of the answers, 1 or "1", true or "True", and represents a whole number
            that is written so, 3 or 3.0; decimals that are whole are whole numbers
-Records    a question for a record is answered by a column of its own (structures, dictionaries, or JSON as text), or by
-           one column per part, called like the part; a part's column may be chosen as {"habits.age": "How old?"}
-Missing    a null, NaN, and empty text that is no answer; refused unless the question says which answer stands for it
+Records    a question for a record is answered by its own column (structures, dictionaries, or JSON as text), or by one
+           column per part, named like the part; a part's column may be chosen as {"habits.age": "How old?"}
+Missing    a null, NaN, and empty text that is not an answer; refused unless the question has an answer for it
 Messages   name row and column of a bad answer, never the answer
 """
 
@@ -24,17 +24,16 @@ import numpy as np
 from deniable._extras import require
 from deniable.columns import absent, coded, kind
 from deniable.domains import Domain
-from deniable.errors import DomainError, LabelError, ReportError, SpecError
+from deniable.errors import DomainError, LabelError, ReportError, SpecError, ValueRefused
 
 Columns = Mapping[str, str]
 """Which column of a table answers which question: question id -> column name; "id.part" for a part of a record."""
 
-_PLACE = re.compile(r"value (\d+)")
 _MOST_NAMED = 8
 
 
 def table_columns(table: Any, columns: Columns, domains: Mapping[str, Domain]) -> dict[str, Any]:
-    """The column of each question, by its id; of a record in parts, a dictionary of columns."""
+    """The column of each question, by its id; for a record in parts, a dictionary of columns."""
     refuse_other_things(table)
     if not isinstance(table, Mapping) and not _is_frame(table, "pandas") and not _is_frame(table, "polars"):
         table = _as_arrow(table)
@@ -44,7 +43,7 @@ def table_columns(table: Any, columns: Columns, domains: Mapping[str, Domain]) -
 
 
 def chosen_columns(ids: Iterable[str], columns: Columns | None) -> dict[str, str]:
-    """Which column answers which question, in the order of the questions; by default the one of its id."""
+    """Which column answers which question, in the order of the questions; by default the column with its id."""
     known = list(ids)
     if columns is None:
         return {id: id for id in known}
@@ -60,9 +59,9 @@ def chosen_columns(ids: Iterable[str], columns: Columns | None) -> dict[str, str
 
 
 def spread(columns: Columns, domains: Mapping[str, Domain], names: Iterable[Any]) -> dict[str, str]:
-    """The columns to read of a table with these names.
+    """The columns to read from a table with these names.
 
-    A record that has no column of its own there, or whose parts were chosen, has one per part: "id.part" -> name.
+    A record without its own column there, or whose parts were chosen, has one column per part: "id.part" -> name.
     """
     held = {str(name).strip() for name in names}
     found: dict[str, str] = {}
@@ -72,7 +71,7 @@ def spread(columns: Columns, domains: Mapping[str, Domain], names: Iterable[Any]
         strange = [key for key in chosen if key.removeprefix(f"{id}.") not in parts]
         if strange:
             raise LabelError(f"question {id!r} has no part {strange[0]!r}; it has {', '.join(parts) or 'none'}")
-        # A part that is called like the question, as in strata, is in the question's column, if the others have theirs.
+        # A part with the question's name, as in strata, is in the question's column, if the others have theirs.
         own = {part: columns.get(id, id) if part == id else part for part in parts}
         if chosen or (parts and (columns[id] not in held or (id in parts and held.issuperset(own.values())))):
             found |= {f"{id}.{part}": chosen.get(f"{id}.{part}", column) for part, column in own.items()}
@@ -103,7 +102,7 @@ def _id_of(key: str) -> str:
 
 
 def refuse_other_things(table: Any) -> None:
-    """Refuse what is no table, before anything could quote its contents."""
+    """Refuse anything that is not a table, before a message could quote its contents."""
     name = type(table).__name__
     if isinstance(table, str | Path):
         raise SpecError(
@@ -137,10 +136,10 @@ def _as_arrow(table: Any) -> Any:
 
 
 def column_places(names: list[str], columns: Columns, where: str, typed: bool = True) -> dict[str, int]:
-    """Where the column of each question is; a name that is nearly the right one is pointed out.
+    """The position of each question's column; a name that is nearly right is pointed out.
 
-    Of a file that is not `typed` the names are its first line. Without a header that is somebody's answers, so they are
-    shown only when one of them is a name that was looked for.
+    The names of a file that is not `typed` are its first line. Without a header that is somebody's answers, so they are
+    shown only if one of them is a name that was looked for.
     """
     found = {id: [i for i, name in enumerate(names) if str(name).strip() == wanted] for id, wanted in columns.items()}
     for id, places in found.items():
@@ -184,9 +183,9 @@ def _quoted(name: str) -> str:
 
 
 def as_answers(domain: Domain, column: Any, typed: bool = True) -> Any:
-    """A column as the domain takes it; text becomes the labels that are written so.
+    """A column in the form that the domain takes; text becomes the labels that are written so.
 
-    A `typed` column can tell 1 and "1" apart; in text such as CSV nothing can.
+    A `typed` column distinguishes 1 and "1"; text such as CSV cannot.
     """
     if (own := domain.from_column(column, typed)) is not None:
         return own
@@ -207,7 +206,7 @@ def as_answers(domain: Domain, column: Any, typed: bool = True) -> Any:
 
 
 def _parts(column: Any) -> Mapping[str, Any] | None:
-    """The columns inside of a column of records, where it has such."""
+    """The columns inside a column of records, if it has any."""
     if isinstance(column, Mapping):
         return column
     if not hasattr(column, "type") or not hasattr(column, "flatten") or not hasattr(column.type, "get_field_index"):
@@ -223,10 +222,10 @@ def _number(value: Decimal) -> int | float:
 
 
 def refusal(wrong: DomainError, column: str, where: str, row: int = 0) -> DomainError:
-    """What a domain said of one value of a column, with row and column instead of the value's place."""
-    found = _PLACE.match(str(wrong))
-    if found is None:
+    """A domain's error about one value of a column, with row and column instead of the value's place."""
+    if not isinstance(wrong, ValueRefused) or wrong.place is None:
         return DomainError(f"column {column!r} of {where}: {wrong}")
-    rest = str(wrong)[found.end() :]
-    named = "" if rest.startswith(", column ") else f", column {column!r}"  # a record names its part itself
-    return DomainError(f"row {row + int(found[1]) + 1} of {where}{named}{rest}")
+    part = wrong.complaint.startswith(", column ")  # a record names its part itself
+    return DomainError(
+        wrong.about(f"row {row + wrong.place + 1} of {where}" + ("" if part else f", column {column!r}"))
+    )

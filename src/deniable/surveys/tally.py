@@ -1,7 +1,8 @@
 """The tallies of a survey's questions in one document.
 
 Digest     SHA-256("deniable-survey-tally-v1" + NUL + canonical JSON), by which the next round of a campaign names it
-File       JSON: kind "survey-tally", version 1, the survey's fingerprint, and a tally for each question's id
+File       JSON: kind "survey-tally", version 1, the survey's fingerprint, and a tally for each question's id; that of a
+           protocol alone (`Survey.of`) is written as the protocol's tally
 Addition   question by question, exactly; tallies of another survey are refused with both fingerprints
 """
 
@@ -28,6 +29,10 @@ VERSION = 1
 class SurveyTally:
     """One tally per question, all of one survey.
 
+    Args:
+        survey: Fingerprint of the survey.
+        tallies: One tally per question, by its id.
+
     >>> from deniable.protocols import GRR
     >>> from deniable.surveys import Question, Survey
     >>> survey = Survey("habits", [Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))])
@@ -36,7 +41,6 @@ class SurveyTally:
     """
 
     survey: str
-    """Its fingerprint."""
     tallies: Mapping[str, Tally]
 
     @classmethod
@@ -58,7 +62,7 @@ class SurveyTally:
         return SurveyTally(self.survey, total)
 
     def check(self, survey: Survey) -> None:
-        """Refuse unless these are tallies of this survey, question by question."""
+        """Raise an error unless these are tallies of this survey, question by question."""
         if self.survey != survey.fingerprint:
             raise MismatchError(f"this is a tally of survey {self.survey}, not of {survey.fingerprint}")
         keys(self.tallies, [question.id for question in survey], "the tally")
@@ -78,11 +82,13 @@ class SurveyTally:
 
     @property
     def digest(self) -> str:
-        """What names exactly these counts of this survey, in 64 hexadecimal digits."""
+        """A hash of exactly these counts of this survey, as 64 hexadecimal digits."""
         return fingerprint("survey-tally", self.spec())
 
     def spec(self) -> dict[str, Any]:
         tallies = {id: tally.spec() for id, tally in self.tallies.items()}
+        if [(tally.fingerprint, tally.source) for tally in self.tallies.values()] == [(self.survey, None)]:
+            return next(iter(tallies.values()))
         return {"kind": "survey-tally", "version": VERSION, "survey": self.survey, "tallies": tallies}
 
     @classmethod
@@ -110,7 +116,7 @@ class SurveyTally:
 
 
 def read_tally(spec: Any) -> Tally:
-    """One tally, where a number beyond 64 bits is bad input like any other."""
+    """One tally; a number beyond 64 bits is bad input like any other."""
     try:
         return Tally.from_spec(spec)
     except OverflowError:

@@ -1,7 +1,7 @@
-"""Terms of a collection: who asks and why, when, how often a device may answer, and what it may give away in all.
+"""Terms of a collection: who asks and why, when, how often a device may answer, and what it may reveal in all.
 
 Epochs        the calendar of a survey: epoch e covers [origin + e s, origin + (e + 1) s) seconds, in UTC. A device
-              answers at most once an epoch; reports of `early` epochs ahead and `late` epochs behind are accepted,
+              answers at most once per epoch; reports of `early` epochs ahead and `late` epochs behind are accepted,
               for clocks that are wrong and devices that were offline
 Longitudinal  "none"     every answer is randomized afresh: at most `epochs` answers of the survey's epsilon each
               "memoize"  the answer to a value is drawn once and repeated: at most `values` different ones are ever
@@ -11,31 +11,31 @@ Longitudinal  "none"     every answer is randomized afresh: at most `epochs` ans
               "two-stage" a state of epsilon `forever` is drawn per value and kept, at most `values` of them; each
                          report is drawn afresh from the state of the answer, with epsilon `first`; both are sums over
                          the questions. Beyond the cap the first value's state is used. A device debits `forever` per
-                         state, because that is what all reports from it tell together, however many there are: the
-                         level of the first report says nothing about a lifetime. With values = 1 this bounds all that
-                         ever leaves, whatever the answers. With more it bounds what is told to somebody who knows in
-                         which epochs the same state was used; when an answer changed and came back is protected by the
-                         larger `Survey.lifetime_epsilon` only, which grows with the epochs. Reports from one state
-                         resemble each other: a survey with more epochs than they can be told apart for says "linkable"
+                         state, because that is what all reports from it reveal together, however many there are: the
+                         epsilon of the first report says nothing about a lifetime. With values = 1 this bounds all
+                         that ever leaves, whatever the answers. With more it bounds what somebody learns who knows in
+                         which epochs the same state was used; when an answer changed and came back is protected only
+                         by the larger `Survey.lifetime_epsilon`, which grows with the epochs. Reports from one state
+                         resemble each other: a survey with enough epochs to link them to a device says "linkable"
               "evolving" a device reports one of its changes, by a tree over the epochs (`Evolving`): at most `changes`
                          of them count. It reports in every epoch; the survey's epsilon is debited once, and holds for
                          everything that is ever sent, changes included
 Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing. It
-              caps a delta as well, zero unless the survey names one, and it is of one relation (`Guarantee`): epsilons
+              caps a delta as well, zero unless the survey names one, and it has one relation (`Guarantee`): epsilons
               between any two answers and epsilons between two profiles are about different secrets, so their sum means
-              nothing. The spec names the relation only where it is not "any": nearly all surveys are about any two
+              nothing. The spec names the relation only if it is not "any": nearly all surveys are about any two
               answers, and a reader that knows no other refuses the key instead of adding what must not be added
-Campaign      where the survey stands among several rounds of one collection, if it is one of them (`campaign`)
-Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew. With "tally",
-              `delete_days` lets reports wait in files until an engine counts them, and be deleted so many days after
-              the last report of their epoch could come, at the latest
+Campaign      the place of the survey among several rounds of one collection, if it is one of them (`campaign`)
+Retention     "tally"    counts are kept, reports are not; "reports" keeps them for later analyses. With "tally",
+              `delete_days` lets reports wait in files until an engine counts them; they are deleted at most that many
+              days after the last report of their epoch could come
 Relay         submissions travel sealed to the collector's `key` through somebody else's machine at `address`, which
               passes them on in random order, in batches of at least `batch` of one epoch. Devices send to no other
               address. What waits at the relay when an epoch ends needs one more epoch to arrive, so at least one late
-              epoch is taken, and sums alone are kept
+              epoch is accepted, and only sums are kept
 Collectors    submissions are split into shares, one for each of these addresses: each sees random numbers, and only the
-              sums of all of them together say something (`SecureSum`). Devices send to no other address. A collector
-              keeps shares until the epoch has ended and all of them have added up the same people; then sums alone
+              sums of all of them together are informative (`SecureSum`). Devices send to no other address. A collector
+              keeps shares until the epoch has ended and all of them have summed the same people; then only sums
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
 """
 
@@ -51,9 +51,10 @@ from typing import Any
 
 from deniable import exact
 from deniable.errors import SpecError
-from deniable.protocols.base import ANY, RELATIONS
+from deniable.protocols.law import ANY, RELATIONS
 from deniable.specs import as_text, is_fingerprint, keys, short
 from deniable.surveys.campaign import Round
+from deniable.words import catalogue, duration
 
 FRESH, MEMOIZE, TWO_STAGE, EVOLVING = RULES = ("none", "memoize", "two-stage", "evolving")
 RETENTION = ("tally", "reports")
@@ -63,13 +64,21 @@ _POINT = re.compile(r"B[A-Za-z0-9_-]{85}[AEIMQUYcgkosw048]")
 _ADDRESS = re.compile(
     r"(https://[a-z0-9.-]+|http://(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*"
 )
-_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-_TERMS = ("owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from")
+_TERMS = ("owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "min_reports")
 
 
 @dataclass(frozen=True)
 class Epochs:
     """The calendar.
+
+    Args:
+        origin: Start of epoch 0, in seconds since 1970.
+        seconds: Length of an epoch.
+        early: Number of future epochs whose reports are already accepted.
+        late: Number of past epochs whose reports are still accepted.
+
+    Raises:
+        SpecError: A number is out of range.
 
     >>> days = Epochs(read_time("2026-11-01T00:00:00Z"), 86_400)
     >>> days.at(read_time("2026-11-03T12:00:00Z")), write_time(days.start(2))
@@ -87,7 +96,7 @@ class Epochs:
         _whole(self.late, 0, 1000, "the number of late epochs")
 
     def at(self, moment: float) -> int:
-        """The epoch that a moment lies in; negative before the origin."""
+        """The epoch that contains a moment; negative before the origin."""
         return math.floor((moment - self.origin) / self.seconds)
 
     def start(self, epoch: int) -> int:
@@ -99,21 +108,28 @@ class Epochs:
 
 @dataclass(frozen=True)
 class Longitudinal:
-    """How answers of one device over the epochs hang together."""
+    """How a device's reports relate across epochs.
+
+    Args:
+        rule: How reports of different epochs are drawn: "none" for fresh ones, or another of `RULES`.
+        epochs: Maximum number of epochs that a device answers.
+        values: Maximum number of different values that a device memoizes.
+        first: Two stages: the epsilon of one submission.
+        forever: Two stages: the epsilon of all submissions that are drawn from the same states.
+        linkable: Two stages: whether there are enough epochs to recognize the reports of a device as its own.
+        changes: Evolving answers: maximum number of changes of an answer.
+
+    Raises:
+        SpecError: The rule is unknown, or a field does not belong to it.
+    """
 
     rule: str = "none"
     epochs: int = 1
-    """How many epochs a device answers at most."""
     values: int = 1
-    """How many different values a device memoizes at most."""
     first: Fraction | None = None
-    """Of two stages: the epsilon of one submission."""
     forever: Fraction | None = None
-    """Of two stages: the epsilon of all submissions that are drawn from the same states."""
     linkable: bool = False
-    """Of two stages: whether there are so many epochs that the reports of a device can be recognized as its own."""
     changes: int | None = None
-    """Of answers that evolve: how often an answer changes at most."""
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -163,17 +179,17 @@ class Longitudinal:
 
     @property
     def repeats(self) -> bool:
-        """Whether a device repeats reports, as it has drawn them once."""
+        """Whether a device repeats reports exactly as drawn the first time."""
         return self.rule == MEMOIZE
 
     @property
     def draws(self) -> int:
-        """How often a device randomizes an answer at most: a report, or a state from which reports are drawn."""
+        """Maximum number of times that a device randomizes an answer: a report, or a state for further reports."""
         return min(self.values, self.epochs) if self.keeps else self.epochs
 
     @property
     def promise(self) -> tuple[int, str]:
-        """Between what the debited epsilon holds, in words; and how little that is, from 0.
+        """Between what the debited epsilon holds, in words; and how weak that is, from 0.
 
         >>> Longitudinal("two-stage", 30, 2, Fraction(1, 2), Fraction(1)).promise
         (1, 'two streams of answers whose states recur in the same pattern, up to 2 states')
@@ -204,14 +220,22 @@ class Longitudinal:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a device gives away in its lifetime at most, over all surveys of the group."""
+    """Maximum that a device reveals in its lifetime, over all surveys of the group.
+
+    Args:
+        group: Name of the group of surveys that share the budget.
+        epsilon: Lifetime epsilon of the group.
+        delta: The delta of all surveys of the group together.
+        relation: The relation for which epsilon holds.
+
+    Raises:
+        SpecError: The group's name or a number is out of range.
+    """
 
     group: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
-    """Up to which probability the epsilon holds, over all surveys of the group."""
     relation: str = ANY
-    """Between which inputs."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.group, str) or not _GROUP.fullmatch(self.group):
@@ -245,7 +269,7 @@ class Relay:
     key: str
     """The collector's public key: 65 bytes in base64url."""
     batch: int
-    """The fewest submissions that are passed on together."""
+    """Minimum number of submissions that are passed on together."""
 
     def __post_init__(self) -> None:
         _address(self.address, "the relay")
@@ -265,7 +289,27 @@ class Relay:
 
 @dataclass(frozen=True)
 class Terms:
-    """Everything that a published survey promises beyond its questions."""
+    """Everything that a published survey promises beyond its questions.
+
+    Args:
+        owner: Who collects.
+        purpose: Why the answers are collected.
+        epochs: The calendar.
+        longitudinal: How a device's reports relate across epochs.
+        budget: The lifetime budget that answers are debited from.
+        opens: When the survey opens, in seconds since 1970.
+        expires: When it ends, in seconds since 1970.
+        retention: "tally" if only sums are kept, "reports" if reports are.
+        min_reports: Estimates of fewer answers than this are not shown.
+        replaces: The fingerprint of the survey that this one replaces.
+        campaign: The survey's round of a campaign, if it is part of one.
+        delete_days: How many days reports may wait in files to be counted; None: they are counted as they come.
+        relay: Who mixes submissions on their way; None: they are sent to the collector.
+        collectors: Who gets a share of each submission; empty: there is one collector, who gets reports.
+
+    Raises:
+        SpecError: The terms contradict each other.
+    """
 
     owner: str
     purpose: str
@@ -275,18 +319,12 @@ class Terms:
     opens: int
     expires: int
     retention: str = "tally"
-    show_from: int = 1
-    """Estimates of fewer answers than this are not shown."""
+    min_reports: int = 1
     replaces: str | None = None
-    """The fingerprint of the survey before this one."""
     campaign: Round | None = None
-    """The round of a campaign that the survey is, if it is one."""
     delete_days: int | None = None
-    """How long reports may wait in files to be counted; None: they are counted as they come."""
     relay: Relay | None = None
-    """Who mixes submissions on their way; None: they are sent to the collector."""
     collectors: tuple[str, ...] = ()
-    """Who gets a share of each submission; none: there is one collector, who gets reports."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "owner", as_text(self.owner, "the owner of a survey"))
@@ -308,7 +346,7 @@ class Terms:
             )
         if self.collectors:
             self._check_collectors()
-        _whole(self.show_from, 1, 10**12, "the smallest number of answers to show")
+        _whole(self.min_reports, 1, 10**12, "the smallest number of answers to show")
         if self.replaces is not None and not is_fingerprint(self.replaces):
             raise SpecError("the survey that this one replaces is named by its fingerprint, 64 hexadecimal digits")
 
@@ -333,11 +371,11 @@ class Terms:
 
     @property
     def count(self) -> int:
-        """How many epochs there are."""
+        """The number of epochs."""
         return self.last - self.first + 1
 
     def refusal(self, epoch: int, now: float) -> str | None:
-        """Why a report of this epoch is not taken at this moment, in the words of the wire; None if it is taken."""
+        """Why a report of this epoch is refused at this moment, in the words of the wire; None if it is accepted."""
         current = self.epochs.at(now)
         if epoch < self.first:
             return "notStarted"
@@ -346,15 +384,15 @@ class Terms:
         return "epochTooOld" if epoch < current - self.epochs.late else None
 
     def relay_ends(self, epoch: int) -> int:
-        """The moment from which on a relay takes no submission of this epoch: an epoch before the collector does."""
+        """The moment from which a relay refuses submissions of this epoch: one epoch before the collector does."""
         return self.epochs.start(epoch + self.epochs.late)
 
     def ends(self, epoch: int) -> int:
-        """The moment from which on no report of this epoch is taken."""
+        """The moment from which reports of this epoch are refused."""
         return self.epochs.start(epoch + self.epochs.late + 1)
 
     def over(self, now: float) -> bool:
-        """Whether no epoch is taken any more."""
+        """Whether no epoch accepts reports any more."""
         return self.epochs.at(now) - self.epochs.late > self.last
 
     # -- files -------------------------------------------------------------------------------------
@@ -369,7 +407,7 @@ class Terms:
             "opens": write_time(self.opens),
             "expires": write_time(self.expires),
             "retention": self.retention,
-            "show_from": self.show_from,
+            "min_reports": self.min_reports,
             **({"replaces": self.replaces} if self.replaces else {}),
             **({"campaign": self.campaign.spec()} if self.campaign else {}),
             **({"delete_days": self.delete_days} if self.delete_days is not None else {}),
@@ -379,7 +417,7 @@ class Terms:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Terms:
-        """The terms in full form."""
+        """The terms of a complete spec."""
         keys(spec, _TERMS, "the survey", optional=("replaces", "campaign", "delete_days", "relay", "collectors"))
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
@@ -398,7 +436,7 @@ class Terms:
             read_time(spec["opens"]),
             read_time(spec["expires"]),
             spec["retention"],
-            spec["show_from"],
+            spec["min_reports"],
             spec.get("replaces"),
             Round.from_spec(spec["campaign"]) if "campaign" in spec else None,
             spec.get("delete_days"),
@@ -428,13 +466,12 @@ def write_time(moment: int) -> str:
 
 
 def span(seconds: int) -> str:
-    """A length of time in words: in the largest unit that it is a whole number of.
+    """A duration in words: in the largest unit that divides it.
 
     >>> span(86_400), span(21_600), span(5400), span(7 * 86_400), span(100)
     ('1 day', '6 hours', '90 minutes', '7 days', '100 seconds')
     """
-    size, unit = next(pair for pair in _UNITS if seconds % pair[0] == 0)
-    return f"{seconds // size:,} {unit}{'' if seconds == size else 's'}"
+    return catalogue().text(duration(seconds))
 
 
 def _object(spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -444,12 +481,12 @@ def _object(spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def read_collectors(spec: Any) -> tuple[str, ...]:
-    """The addresses of at least two collectors, each another machine."""
+    """The addresses of at least two collectors, each on another machine."""
     if not isinstance(spec, list | tuple) or not 2 <= len(spec) <= 16:
         raise SpecError('"collectors" is a list of 2 to 16 addresses, such as "https://one.example.org"')
     found = tuple(_address(one, "a collector") for one in spec)
     if len(set(found)) < len(found):
-        raise SpecError("two collectors have the same address: whoever runs both would see every answer")
+        raise SpecError("two collectors have the same address: their operator would see every answer")
     return found
 
 

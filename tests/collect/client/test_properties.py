@@ -210,7 +210,7 @@ def test_any_sequence_with_restored_copies():
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [Device, Restored])
 def test_many_sequences(machine):
-    check(machine, examples=200)
+    check(machine, examples=60)
 
 
 def test_a_client_that_draws_again_is_caught():

@@ -70,7 +70,7 @@ def test_the_page_says_what_the_ledger_does(ledger):
         ledger.submit(SECOND, 0, ANSWER)
     assert SECOND.terms.campaign.tally == tally_of(FIRST, *COUNTS).digest
     verify([FIRST, SECOND], [tally_of(FIRST, *COUNTS)])
-    forgets = promises(FIRST, "this browser", lasting=False)["round"]
+    forgets = promises(FIRST, "browser", lasting=False)["round"]
     assert "This browser answers one round, as far as it remembers" in forgets
 
 

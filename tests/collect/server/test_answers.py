@@ -19,11 +19,13 @@ from deniable.collect.server.registry import Entry
 from deniable.collect.stores import open_store
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.conformance.protocols import registered_examples
-from deniable.protocols import GRR, Table
+from deniable.domains import Integers
+from deniable.protocols import GRR, Ranges, Table
 from deniable.surveys import Longitudinal, Question, Survey, SurveyTally
 from deniable.surveys.results import SAME_DEVICES, SAME_NOISE, SAME_PEOPLE, find
 from tests.collect.server.live import eventually, in_thread, moving
 from tests.collect.surveys import DAY, TODAY, WORDS, Crowd, crowd, current, daily, memoized, mixed, plain, terms, text
+from tests.documents import rows_of, section
 from tests.web.pages.surveys import single
 
 
@@ -55,7 +57,7 @@ def test_a_survey_is_its_own_bytes(live):
 
 
 def test_publishing(live):
-    survey = plain(show_from=7)
+    survey = plain(min_reports=7)
     headers = {"Content-Type": "application/json"}
     first = live.ask("POST", "/v1/surveys", survey.to_json().encode(), "admin", headers)
     assert (first.status, first.json["fingerprint"]) == (201, survey.fingerprint)
@@ -77,33 +79,56 @@ def test_estimates_have_everything_beside_them(live):
     assert (answered["version"], reading["n"]) == (2000, 2000)
     for question in reading["questions"]:
         protocol = survey[question["id"]].protocol
-        own = find(protocol, tally[question["id"]], 0.9, population=True)
-        assert [share["value"] for share in question["rows"]] == pytest.approx(own.table.value)
-        assert [[share["low"], share["high"]] for share in question["rows"]] == pytest.approx(own.table.ends)
-        assert question["epsilon"] == "1"
-        assert question["poisoning"] == pytest.approx(1 / float(protocol.p - protocol.q))
-        assert 0 < question["noise_floor"] < 1
+        own = find(protocol, tally[question["id"]]).table(0.9)
+        assert [share["value"] for share in rows_of(question)] == pytest.approx(own.value)
+        assert [[share["low"], share["high"]] for share in rows_of(question)] == pytest.approx(own.ends)
+        assert question["trust"]["epsilon"] == "1"
+        assert question["trust"]["poisoning"] == pytest.approx(1 / float(protocol.p - protocol.q))
+        assert 0 < question["trust"]["noise_floor"] < 1
         assert question["enough"] is True
         assert question["message"] is None
+
+
+def test_intervals_that_assume_something_say_so(live):
+    question = Question("age", "How old are you?", Ranges(Integers(18, 99), epsilon=1))
+    survey = Survey("ages", [question], mixed().terms)
+    headers = {"content-type": "application/json"}
+    assert live.ask("POST", "/v1/surveys", survey.canonical, "admin", headers).status == 201
+    live.send(survey, current(survey), crowd(survey, 2000))
+    base = f"/v1/surveys/{survey.fingerprint}/estimates"
+    free, smooth = (
+        live.get(f"{base}?range=30..40{more}", "analyst").json["series"][0]["questions"][0]
+        for more in ("", "&assume=smooth")
+    )
+    assert "assumed" not in rows_of(free)[0]
+    assert {row["assumed"] for row in rows_of(smooth)} == {"smooth:0.1", ""}
+    assert section(smooth, "ranges")[0]["assumed"] == "smooth:0.1"
+    assert any("bends no more" in note for note in smooth["notes"])
+    lengths = [section(one, "ranges")[0]["high"] - section(one, "ranges")[0]["low"] for one in (free, smooth)]
+    assert lengths[1] < lengths[0]
+    rows = live.get(f"{base}.csv?assume=smooth:0.2", "analyst").body.decode().splitlines()
+    assert "assumed" in rows[0].split(",")
+    assert ",smooth:0.2," in rows[1]
 
 
 def test_what_a_forged_report_outweighs_is_said_of_every_kind():
     """Every panel of the dashboard has the sentence, from the first moment on: with the leverage of the question."""
     asked = estimates.Request(0, None, 0.95, False, True, "none", (), (), None)
     for name, protocol in registered_examples():
-        if protocol.unreadable:
+        if protocol.worth().unreadable:
             continue
         survey = single(protocol, "kinds")
         entry = Entry(survey, survey.canonical, "collecting")
         nothing = estimates.Summed(SurveyTally.empty(survey), (), 0, None)
         for question in estimates.reading(entry, nothing, asked).questions:
-            assert question.leverage == protocol.leverage, name
-            known = protocol.leverage is not None
+            assert question.trust.leverage == protocol.worth().leverage, name
+            known = protocol.worth().leverage is not None
             assert known or name.startswith(("SecureSum", "Table")), name
-            said = re.search(r"up to ([\d.,]+) honest ones", question.forgery)
+            said = re.search(r"up to ([\d.,]+) honest ones", question.trust.forgery)
             assert (said is not None) == known, name
-            if said is not None and protocol.leverage is not None:  # at most, so never rounded down
-                assert 0.999999 * protocol.leverage <= float(said[1].replace(",", "")) <= 1.011 * protocol.leverage
+            if said is not None and protocol.worth().leverage is not None:  # at most, so never rounded down
+                told = float(said[1].replace(",", "")) / protocol.worth().leverage
+                assert 0.999999 <= told <= 1.011
 
 
 def test_estimates_by_question_and_consistent(live):
@@ -112,33 +137,33 @@ def test_estimates_by_question_and_consistent(live):
     path = f"/v1/surveys/{survey.fingerprint}/estimates"
     answered = live.get(f"{path}?question=drink&post=norm-sub&top=3", "analyst").json
     (question,) = answered["series"][0]["questions"]
-    assert (question["id"], question["method"], len(question["rows"])) == ("drink", "norm-sub", 3)
-    shares = [share["value"] for share in question["rows"]]
+    assert (question["id"], question["method"], len(rows_of(question))) == ("drink", "norm-sub", 3)
+    shares = [share["value"] for share in rows_of(question)]
     assert shares == sorted(shares, reverse=True)
     assert min(shares) >= 0
 
 
 def test_too_few_answers_are_not_shown(tmp_path):
-    survey = plain(show_from=100)
+    survey = plain(min_reports=100)
     path = f"/v1/surveys/{survey.fingerprint}/estimates"
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live:
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
         assert (question["n"], question["enough"], question["message"]) == (0, False, "not enough answers yet")
         assert question["notes"] == ["there are no reports yet: nothing is known"]
-        assert {(row["value"], row["stderr"], row["low"], row["high"]) for row in question["rows"]} == {
+        assert {(row["value"], row["stderr"], row["low"], row["high"]) for row in rows_of(question)} == {
             (None, None, 0, 1)
         }
         lines = live.get(f"{path}.csv", "analyst").body.decode().splitlines()
-        assert lines[1].startswith("0,,,,smoke,yes,,,0.0,1.0,,0.0,0,0.95,")
+        assert lines[1].startswith("0,,,,smoke,shares,,yes,,,0.0,1.0,,0.0,")
         live.send(survey, 0, crowd(survey, 99))
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
-        assert (question["enough"], question["rows"], question["message"]) == (False, [], "not enough answers yet")
+        assert (question["enough"], rows_of(question), question["message"]) == (False, [], "not enough answers yet")
         lines = live.get(f"{path}.csv", "analyst").body.decode().splitlines()
         assert re.match(r"0,,\d{4}-\d\d-\d\d 00:00:00,\d{4}-\d\d-\d\d 00:00:00,smoke,,,", lines[1])
         live.send(survey, 0, crowd(survey, 1, seed=9))
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
         assert question["enough"]
-        assert len(question["rows"]) == 2
+        assert len(rows_of(question)) == 2
 
 
 def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
@@ -154,7 +179,7 @@ def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
             (others,) = live.get(f"{path}?about=respondents", "analyst").json["series"]
             assert [one["notes"] for one in (whole, others, *alone)] == [[note], [note], [], [], []]
             assert (whole["n"], [one["n"] for one in alone]) == (1800, [600] * 3)
-            numbers = zip(*(one["questions"][0]["rows"] for one in (whole, others, alone[0])), strict=True)
+            numbers = zip(*(rows_of(one["questions"][0]) for one in (whole, others, alone[0])), strict=True)
             for total, respondents, single in numbers:
                 assert total["value"] == pytest.approx(single["value"])
                 assert respondents["stderr"] < total["stderr"]
@@ -166,7 +191,7 @@ def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
                     sampled = total["stderr"] ** 2 - respondents["stderr"] ** 2
                     share = total["value"]
                     assert sampled == pytest.approx(share * (1 - share) / 600)
-            floors = [one["questions"][0]["noise_floor"] for one in (whole, alone[0])]
+            floors = [one["questions"][0]["trust"]["noise_floor"] for one in (whole, alone[0])]
             assert floors[0] / floors[1] == pytest.approx(1 if survey is repeated else 3**-0.5)
 
 
@@ -211,14 +236,14 @@ def test_reports_that_no_population_could_send_are_pointed_out(tmp_path):
             protocol = survey["mood"].protocol
             with open_store(f"sqlite:///{tmp_path / 'store.db'}") as store:
                 wanted = protocol.misfit(store.tally(survey.fingerprint, epoch, epoch)["mood"])
-            assert question["misfit"] == pytest.approx(wanted.p_value)
-            assert question["warning"] == wanted.message
-            assert (question["warning"] is not None) is suspicious
+            assert question["trust"]["misfit"] == pytest.approx(wanted.p_value)
+            assert question["trust"]["warning"] == wanted.message
+            assert (question["trust"]["warning"] is not None) is suspicious
         # Over several epochs one device may stand in each: then the same counts prove less.
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
         with open_store(f"sqlite:///{tmp_path / 'store.db'}") as store:
             both = store.tally(survey.fingerprint)["mood"]
-        assert question["misfit"] == pytest.approx(protocol.misfit(both, 2.0).p_value)
+        assert question["trust"]["misfit"] == pytest.approx(protocol.misfit(both, 2.0).p_value)
 
 
 def test_differences_are_those_of_two_estimates(live):
@@ -264,9 +289,9 @@ def test_intervals_of_all_answers_at_once(live):
         query = f"intervals=simultaneous&about={about}&level=0.9"
         for question in live.get(f"{path}?{query}", "analyst").json["series"][0]["questions"]:
             protocol = survey[question["id"]].protocol
-            own = find(protocol, tally[question["id"]], 0.9, simultaneous=True, population=population)
-            assert [[share["low"], share["high"]] for share in question["rows"]] == pytest.approx(own.table.ends)
-            assert [share["stderr"] for share in question["rows"]] == pytest.approx(own.table.stderr)
+            own = find(protocol, tally[question["id"]]).table(0.9, True, population)
+            assert [[share["low"], share["high"]] for share in rows_of(question)] == pytest.approx(own.ends)
+            assert [share["stderr"] for share in rows_of(question)] == pytest.approx(own.stderr)
             assert (question["simultaneous"], question["population"]) == (True, population)
 
 
@@ -293,11 +318,11 @@ def test_open_text(live):
     assert "candidates" in question["message"]
     query = "&".join(f"candidates={word}" for word in WORDS)
     (question,) = live.get(f"{path}?{query}", "analyst").json["series"][0]["questions"]
-    assert [share["label"] for share in question["rows"]] == list(WORDS)
+    assert [share["label"] for share in rows_of(question)] == list(WORDS)
     # Four words in equal parts; six standard errors fail once in 10^8 runs, and the seed is fixed.
-    for share in question["rows"]:
+    for share in rows_of(question):
         assert abs(share["value"] - 0.25) < 6 * share["stderr"]
-    assert abs(question["unlisted"]) < 6 * question["unlisted_stderr"]
+    assert abs(question["facts"]["unlisted"]) < 6 * question["facts"]["unlisted_stderr"]
 
 
 def test_the_table_says_the_same_as_the_document(live):
@@ -306,7 +331,7 @@ def test_the_table_says_the_same_as_the_document(live):
     path = f"/v1/surveys/{survey.fingerprint}/estimates"
     document = live.get(path, "analyst").json["series"][0]["questions"]
     table = list(csv.DictReader(io.StringIO(live.get(f"{path}.csv", "analyst").body.decode())))
-    assert [float(row["value"]) for row in table] == [a["value"] for q in document for a in q["rows"]]
+    assert [float(row["value"]) for row in table] == [a["value"] for q in document for a in rows_of(q)]
     day = datetime.fromtimestamp(TODAY, UTC)
     for row in table:
         assert row["from_utc"] == f"{day:%Y-%m-%d %H:%M:%S}"
@@ -350,7 +375,7 @@ def test_no_cell_of_the_table_is_run(tmp_path):
             "epochs=5..4",
         ),
         *("epochs=a..b", "epochs=99999999999", "epochs=4294967296", "question=nobody", "nonsense=1", "top=0"),
-        *("level=0.9&level=0.8", "top=1_0", "top=%EF%BC%91", "candidates=%ff"),
+        *("assume=rough", "assume=smooth:0", "level=0.9&level=0.8", "top=1_0", "top=%EF%BC%91", "candidates=%ff"),
     ],
 )
 def test_bad_questions(shared, query):
@@ -475,8 +500,14 @@ def test_one_request_has_the_status_and_both_kinds_of_estimates(live):
     live.send(survey, current(survey), crowd(survey, 300))
     base = f"/v1/surveys/{survey.fingerprint}"
     whole = live.get(f"{base}/estimates?consistent=norm-sub&status=true", "analyst").json
-    assert whole["series"] == live.get(f"{base}/estimates", "analyst").json["series"]
-    assert whole["consistent"] == live.get(f"{base}/estimates?post=norm-sub", "analyst").json["series"]
+    plain_ones = live.get(f"{base}/estimates", "analyst").json["series"][0]["questions"]
+    consistent = live.get(f"{base}/estimates?post=norm-sub", "analyst").json["series"][0]["questions"]
+    for both, raw, made in zip(whole["series"][0]["questions"], plain_ones, consistent, strict=True):
+        for row, unbiased, other in zip(rows_of(both), rows_of(raw), rows_of(made), strict=True):
+            assert {name: row[name] for name in unbiased} == unbiased
+            names = {"consistent": "value", "consistent_low": "low", "consistent_high": "high"}
+            assert {name: row[name] for name in names} == {name: other[own] for name, own in names.items()}
+            assert row.keys() == unbiased.keys() | names.keys()
     status = live.get(f"{base}/status", "analyst").json
     assert whole["status"]["epochs"] == status["epochs"]
     assert set(whole["status"]) == set(status)

@@ -1,4 +1,4 @@
-"""`deniable serve`, `deniable token` and `deniable store`."""
+"""`deniable serve`, `deniable store token` and `deniable store`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE
 from deniable.surveys.terms import read_time, write_time
 from tests.collect.server.live import TOKENS, Process, in_thread, token_file
 from tests.collect.surveys import Crowd, crowd, current, daily, memoized, mixed, plain
+from tests.documents import rows_of
 
 
 def deniable(*arguments: str, code: int = 0) -> str:
@@ -43,7 +44,7 @@ def test_from_a_survey_file_to_an_estimate(tmp_path, url):
     survey, people = mixed(), crowd(mixed(), 100)
     survey.save(tmp_path / "survey.json")
     with Process(url, "--publish", str(tmp_path / "survey.json")) as service:
-        token = deniable("token", "create", "--role", "analyst", "--label", "tests", "--store", url).strip()
+        token = deniable("store", "token", "create", "--role", "analyst", "--label", "tests", "--store", url).strip()
         assert service.send(survey, current(survey), people).json["accepted"] == 100
         path = f"/v1/surveys/{survey.fingerprint}/estimates"
         assert service.get(path, Authorization=f"Bearer {token}").json["series"][0]["n"] == 100
@@ -53,15 +54,15 @@ def test_from_a_survey_file_to_an_estimate(tmp_path, url):
         assert service.stop() == 0
     with open_store(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
         assert copy.tally(survey.fingerprint)["smoke"].n == 100
-    listed = json.loads(deniable("token", "list", "--store", url, "--json"))
+    listed = json.loads(deniable("store", "token", "list", "--store", url, "--json"))
     assert [(one["role"], one["label"]) for one in listed] == [("analyst", "tests")]
     assert token not in (tmp_path / "store.db").read_bytes().decode("latin-1")
-    deniable("token", "revoke", listed[0]["id"][:12], "--store", url)
-    assert json.loads(deniable("token", "list", "--store", url, "--json")) == []
+    deniable("store", "token", "revoke", listed[0]["id"][:12], "--store", url)
+    assert json.loads(deniable("store", "token", "list", "--store", url, "--json")) == []
 
 
 def test_a_survey_of_the_same_name_is_pointed_out(tmp_path, url):
-    before, after = plain(), plain(show_from=2)
+    before, after = plain(), plain(min_reports=2)
     after.save(tmp_path / "survey.json")
     with in_thread(url, before, mixed()) as live:
         for said in ("published", "was published before"):
@@ -167,9 +168,9 @@ def test_ids_that_are_not_kept_are_not_exported(tmp_path, url):
 
 
 MISTYPED = [
-    ("token", "create", "--role", "admin"),
-    ("token", "list"),
-    ("token", "revoke", "0123456789"),
+    ("store", "token", "create", "--role", "admin"),
+    ("store", "token", "list"),
+    ("store", "token", "revoke", "0123456789"),
     ("store", "check"),
     ("store", "backup", "copy.db"),
     ("store", "close-epoch", "1"),
@@ -233,7 +234,7 @@ def test_a_service_that_names_surveys_falsely(tmp_path, monkeypatch, live):
 def test_without_a_token_the_way_to_one_is_shown(live, tmp_path):
     service = ("estimate", plain().fingerprint, "--from", f"http://127.0.0.1:{live.port}")
     missing = deniable(*service, code=2)
-    for words in ("needs a token", "deniable token create --role analyst", "--token-file", "DENIABLE_TOKEN"):
+    for words in ("needs a token", "deniable store token create --role analyst", "--token-file", "DENIABLE_TOKEN"):
         assert words in missing
     (tmp_path / "guess").write_text("dn_guess\n", encoding="utf-8")
     refused = deniable(*service, "--token-file", str(tmp_path / "guess"), code=2)
@@ -322,13 +323,13 @@ def test_tokens_of_a_survey_that_end(url):
     with open_store(url) as store:
         store.publish(plain())
         store.add_token(Token("ab" * 32, "ingest", "old", None, 1_000_000_000))
-    create = ("token", "create", "--role", "analyst", "--store", url, "--json")
+    create = ("store", "token", "create", "--role", "analyst", "--store", url, "--json")
     made = json.loads(deniable(*create, "--survey", "plain", "--expires", "30d"))
     assert made["survey"] == plain().fingerprint
     # Within the minute that this test may take.
     assert abs(read_time(made["expires"]) - time.time() - 30 * 86_400) < 60
     assert json.loads(deniable(*create, "--expires", "2100-01-01"))["expires"] == "2100-01-01T00:00:00Z"
-    listed = deniable("token", "list", "--store", url)
+    listed = deniable("store", "token", "list", "--store", url)
     assert re.search(rf"analyst +{plain().fingerprint[:12]} +20", listed)
     assert re.search(r"ingest +all +expired 2001-09-09T01:46:40Z +old", listed)
     assert "a token ends later than that" in deniable(*create, "--expires", "2020-01-01", code=2)
@@ -372,9 +373,9 @@ def test_check_finds_what_is_wrong(tmp_path, url):
         (("serve", "--store", "memory:"), "memory"),
         (("serve", "--store", "nonsense"), "not the URL of a store"),
         (("serve", "--store", "sqlite:////nowhere/at/all.db"), "cannot be opened"),
-        (("token", "create", "--role", "king", "--store", "memory:"), "admin, analyst, ingest"),
-        (("token", "revoke", "ab", "--store", "memory:"), "at least 8"),
-        (("token", "revoke", "abcdef0123", "--store", "memory:"), "no token"),
+        (("store", "token", "create", "--role", "king", "--store", "memory:"), "admin, analyst, ingest"),
+        (("store", "token", "revoke", "ab", "--store", "memory:"), "at least 8"),
+        (("store", "token", "revoke", "abcdef0123", "--store", "memory:"), "no token"),
         (("store", "export", "x", "--store", "memory:"), "no survey"),
         (("store", "restore", "nothing.db", "--store", "sqlite:///x.db"), "there is no copy 'nothing.db'"),
         (("store", "restore", __file__, "--store", "sqlite:///x.db"), "not a database"),
@@ -423,8 +424,8 @@ def test_several_epochs_are_estimated_as_the_service_does(url, tmp_path, survey,
             assert (theirs["notes"] == [note]) is (".." in epochs)
             for own, other in zip(json.loads(run.stdout)["questions"], theirs["questions"], strict=True):
                 for name in ("value", "stderr", "low", "high"):
-                    assert [one[name] for one in own["rows"]] == pytest.approx([one[name] for one in other["rows"]])
-                errors[epochs] = own["rows"][0]["stderr"]
+                    assert [one[name] for one in rows_of(own)] == pytest.approx([one[name] for one in rows_of(other)])
+                errors[epochs] = rows_of(own)[0]["stderr"]
         several, one = errors.values()
         assert (several == pytest.approx(one)) is (note is SAME_NOISE)
 

@@ -10,15 +10,16 @@ import pytest
 
 from deniable.collect.wire import ID_BYTES
 from deniable.domains import ShortText
-from deniable.protocols import Discovery
+from deniable.protocols import HeavyHitters
 from deniable.protocols.discovery import discovery
 from deniable.protocols.discovery.search import search
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from tests.collect.server.live import in_thread
 from tests.collect.surveys import Crowd, terms
+from tests.documents import rows_of
 
-WORD = Discovery(ShortText(4), 8, people=3000)
+WORD = HeavyHitters(ShortText(4), 8, people=3000)
 SURVEY = Survey("words", [Question("word", "Which word?", WORD)], terms=terms())
 SHARES = {9: (0.4, 0.2), 10: (0.2, 0.2)}
 """Of two words, in two epochs."""
@@ -44,10 +45,10 @@ def read(live, path):
 
 def test_what_was_found_has_p_values_and_the_rate_of_false_finds(live):
     (word,) = read(live, "estimates?post=norm-sub").json["series"][0]["questions"]
-    assert (word["kind"], {row["label"] for row in word["rows"]}) == ("found", {"tea", "日"})
-    assert all(row["p_value"] < 1e-9 for row in word["rows"])
-    assert word["false_finds"] == pytest.approx(0.0498, abs=1e-4)
-    assert word["smallest"] == pytest.approx(WORD.visible(6000))
+    assert (word["kind"], {row["label"] for row in rows_of(word)}) == ("found", {"tea", "日"})
+    assert all(row["p_value"] < 1e-9 for row in rows_of(word))
+    assert word["facts"]["false_finds"] == pytest.approx(0.0498, abs=1e-4)
+    assert word["facts"]["smallest"] == pytest.approx(WORD.worth(6000).visible())
     assert word["winner"]["label"] == "tea"
     rows = list(csv.DictReader(io.StringIO(read(live, "estimates.csv").body.decode())))
     assert [float(row["p_value"]) < 1e-9 for row in rows] == [True, True]
@@ -55,7 +56,7 @@ def test_what_was_found_has_p_values_and_the_rate_of_false_finds(live):
 
 @pytest.fixture
 def searches(monkeypatch):
-    """One entry per search; Discovery is frozen, so its module is patched."""
+    """One entry per search; HeavyHitters is frozen, so its module is patched."""
     made = []
     monkeypatch.setattr(discovery, "search", lambda *given: made.append(1) or search(*given))
     return made
@@ -66,7 +67,7 @@ def test_all_epochs_are_searched_once_and_what_is_found_is_counted_in_each(live,
         series = read(live, "estimates?per=epoch&level=0.9999").json["series"]
         assert len(searches) == 1
     for shares, reading in zip(SHARES.values(), series, strict=True):
-        rows = {row["label"]: row for row in reading["questions"][0]["rows"]}
+        rows = {row["label"]: row for row in rows_of(reading["questions"][0])}
         assert list(rows) == ["tea", "日"]
         assert all(row["low"] <= share <= row["high"] for row, share in zip(rows.values(), shares, strict=True))
     assert "tea" in read(live, "estimates.csv?per=epoch").body.decode()
@@ -77,7 +78,7 @@ def test_the_same_words_are_followed_over_the_epochs_and_compared(live, searches
     """Intervals of 99.99 %: wrong in fewer than 1 in 1,000 runs, and the seeds are fixed."""
     series = read(live, "estimates?per=epoch&values=tea&values=milk&level=0.9999").json["series"]
     for (tea, _), reading in zip(SHARES.values(), series, strict=True):
-        first, second = reading["questions"][0]["rows"]
+        first, second = rows_of(reading["questions"][0])
         assert (first["label"], second["label"]) == ("tea", "milk"), "in the order in which they were asked for"
         assert first["low"] <= tea <= first["high"]
         assert second["low"] <= 0 <= second["high"]

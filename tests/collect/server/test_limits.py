@@ -226,7 +226,7 @@ def test_thousands_of_random_and_torn_requests(tmp_path):
 
 
 def test_rates(tmp_path):
-    survey, other = plain(), plain(show_from=2)
+    survey, other = plain(), plain(min_reports=2)
     url = f"sqlite:///{tmp_path / 'store.db'}"
     with in_thread(url, survey, other, survey_rate=50.0, max_submissions=100) as live:
         assert live.send(survey, 0, crowd(survey, 100)).status == 200
@@ -291,7 +291,7 @@ def test_a_flood_of_batches_leaves_room_for_single_submissions(tmp_path):
 def test_each_source_has_its_own_rate(tmp_path):
     """Where reports need an ingest token, whoever floods closes the service to nobody else."""
     survey = plain()
-    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, rate=0.01, keyed=True) as live:
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, rate=0.01, needs_token=True) as live:
         first = [live.send(survey, 0, crowd(survey, 60, seed), role="ingest").status for seed in range(3)]
         assert first == [200, 429, 429]
         assert live.send(survey, 0, crowd(survey, 60, seed=4), role="admin").status == 200

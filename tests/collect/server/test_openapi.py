@@ -103,9 +103,9 @@ def test_answers_are_those_of_the_document(asked, name):
 def test_many_answers_are_those_of_the_document(asked, name):
     role = next(one.role for one in operations() if one.name == name)
     for given in {role, None}:
-        _fuzz(asked, name, 25, given)
+        _fuzz(asked, name, 12, given)
     if any(one.parameters or one.bodies for one in operations() if one.name == name):
-        _fuzz(asked, name, 50, role, wrongly=True)
+        _fuzz(asked, name, 25, role, wrongly=True)
 
 
 def test_a_document_that_hides_a_status_is_caught(tmp_path, monkeypatch):

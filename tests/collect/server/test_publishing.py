@@ -88,7 +88,7 @@ def test_closing_a_survey(tmp_path, live):
     survey.save(tmp_path / "survey.json")
     for given in (survey.fingerprint, survey.fingerprint[:8], str(tmp_path / "survey.json")):
         assert "\nwas closed before: " in ran("survey", "close", given, *at).stdout
-    plain(show_from=99).save(tmp_path / "other.json")
+    plain(min_reports=99).save(tmp_path / "other.json")
     assert "does not have" in ran("survey", "close", str(tmp_path / "other.json"), *at, "--yes", code=2).stderr
 
 
@@ -120,8 +120,8 @@ def test_serve_refuses_what_publish_refuses(tmp_path):
 
 
 COMMANDS = [
-    ("token", "create", "--role", "admin"),
-    ("token", "list"),
+    ("store", "token", "create", "--role", "admin"),
+    ("store", "token", "list"),
     ("store", "check"),
     ("store", "backup", "copy.db"),
     ("store", "export", "out"),

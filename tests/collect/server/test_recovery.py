@@ -148,7 +148,7 @@ def test_a_process_of_another_version_does_not_start(durable_url: str) -> None:
     with open_store(durable_url) as store:
         prepare(store, KEPT)
     other_version(durable_url)
-    for command in (("serve", "--port", "0"), ("token", "create", "--role", "admin")):
+    for command in (("serve", "--port", "0"), ("store", "token", "create", "--role", "admin")):
         said = deniable(*command, "--store", durable_url, code=2)
         assert f"written by deniable 9.9.9, and this is deniable {__version__}" in said
         assert "deniable store upgrade" in said
@@ -173,7 +173,7 @@ def test_no_command_converts_tables(durable_url: str, tmp_path: Path) -> None:
             other._query("UPDATE schema_version SET version = 3, software = '0.0.3'")
         for command in (
             ("serve", "--port", "0"),
-            ("token", "list"),
+            ("store", "token", "list"),
             ("store", "check"),
             ("store", "upgrade", "--yes"),
             ("store", "backup", str(tmp_path / "copy.db")),

@@ -19,10 +19,10 @@ from tests.collect.surveys import DAY, TODAY, crowd, mixed, plain
 OPEN = {
     *("sendReports", "deleteReport", "listSurveys", "getSurvey", "plan", "isAlive", "isReady", "getInterface"),
     *("frontPage", "surveyPage", "dashboardPage", "surveyDashboardPage", "planPage", "auditPage"),
-    *("getWebFile", "getPagesFile", "getVendorFile"),
+    *("getWebFile", "getPagesFile", "getVendorFile", "getWordsFile"),
 }
 """What needs no token. Whoever adds an operation to these means it."""
-KEYED = {"sendReports"}
+NEEDS_TOKEN = {"sendReports"}
 """What needs a token if the service is set so, as the one below is."""
 ALL_SURVEYS = {"publishSurvey", "getCampaign", "listTokens", "createToken", "revokeToken", "getMetrics"}
 """What the token of one survey does not allow."""
@@ -42,7 +42,7 @@ CALLS = [(method.upper(), path, one) for path, some in DOCUMENT["paths"].items()
 def guarded(tmp_path_factory):
     """A service that wants a key for reports, and tokens of each role, survey and expiry."""
     url = f"sqlite:///{tmp_path_factory.mktemp('guarded') / 'store.db'}"
-    with in_thread(url, plain(), mixed(), keyed=True) as live:
+    with in_thread(url, plain(), mixed(), needs_token=True) as live:
         with live.store() as store:
             for role in ("ingest", "analyst", "admin"):
                 for kind, limits in FOR.items():
@@ -63,7 +63,7 @@ def test_every_operation_of_the_document_looks_at_tokens(guarded, method, path, 
 
     role = next(one.role for one in operations() if one.name == name) or "ingest"
     roles = ["ingest", "analyst", "admin"]
-    if name in OPEN - KEYED:
+    if name in OPEN - NEEDS_TOKEN:
         assert {} in described["security"] or not described["security"]
         given = [None, "unknown", *(f"{one}-{kind}" for one in roles for kind in FOR)]
         assert {status(token) for token in given}.isdisjoint({401, 403})
@@ -108,7 +108,7 @@ def test_bad_tokens_get_the_same_answer(shared, sent, words):
     assert all(answer == answers[0] for answer in answers)
     assert answers[0][0] == 401
     assert words.encode() in answers[0][1]
-    assert b"deniable token create --role analyst" in answers[0][1]
+    assert b"deniable store token create --role analyst" in answers[0][1]
     assert shared.get(path, "analyst").status == 200
 
 
@@ -162,7 +162,7 @@ def test_a_token_made_or_revoked_elsewhere(live):
 def test_reports_may_need_a_key(tmp_path):
     survey = plain()
     people = crowd(survey, 2)
-    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, keyed=True) as live:
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, needs_token=True) as live:
         assert live.send(survey, 0, people).problem == "unauthorized"
         assert live.send(survey, 0, people, role="ingest").status == 200
         assert live.send(survey, 0, people, role="admin").status == 200
@@ -226,6 +226,6 @@ def test_a_token_ends(tmp_path):
             clock[0] += 1
         over = live.get(path, Authorization=f"Bearer {made.json['token']}")
         assert (over.status, over.problem) == (401, "expiredToken")
-        assert f"this token was good until {end}; whoever runs the service makes one with" in over.json["detail"]
+        assert f"this token was good until {end}; the operator of the service makes one with" in over.json["detail"]
         wall[0] -= 10 * DAY
         assert status(made.json["token"]) == 401

@@ -16,6 +16,7 @@ from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, next_round
 from tests.collect.server.live import in_thread, token_file
 from tests.collect.surveys import TODAY, Crowd, plain
+from tests.documents import rows_of
 from tests.surveys.rounds import COUNTS, DAY, first_round, tally_of
 
 FIRST = first_round(epsilon=3, start=TODAY - DAY)
@@ -90,7 +91,7 @@ def test_all_rounds_are_read_together(live):
         assert (read["kind"], read["rounds"]) == ("narrowing", 2)
         assert [(one["round"], one["n"]) for one in read["published"]] == [(1, 600), (2, 900)]
         (hours,) = read["questions"]
-        (row,) = hours["rows"]
+        (row,) = rows_of(hours)
         expected = combine([FIRST, second], [tally(live, FIRST), tally(live, second)])["hours"]
         assert row["value"] == pytest.approx(expected.value)
         assert [row["low"], row["high"]] == pytest.approx(expected.interval(0.9))
@@ -104,7 +105,7 @@ def test_all_rounds_are_read_together(live):
 def test_a_campaign_without_answers_has_no_figures(live):
     read = live.get(f"/v1/surveys/{FIRST.fingerprint}/campaign", "analyst").json
     (hours,) = read["questions"]
-    assert (hours["enough"], hours["message"], hours["rows"]) == (False, "not enough answers yet", [])
+    assert (hours["enough"], hours["message"], rows_of(hours)) == (False, "not enough answers yet", [])
 
 
 def test_serve_leaves_later_rounds_to_a_running_service(tmp_path):
@@ -131,18 +132,18 @@ def ran(tmp_path):
 def test_the_command_line_follows_a_campaign_at_a_service(live, ran, tmp_path):
     server, file = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json"
     live.send(FIRST, 0, people(FIRST, 600, 1))
-    early = ran("campaign", "next", "work", "--from", server, "-o", file, code=2)
+    early = ran("survey", "next", "work", "--from", server, "-o", file, code=2)
     assert "round 1 is collecting there, so its tally may change: close it first" in early.stderr.replace("\n", " ")
     ran("survey", "close", "work", "--at", server, "--yes", role="admin")
-    ran("campaign", "next", FIRST.fingerprint, "--from", server, "-o", file)
+    ran("survey", "next", FIRST.fingerprint, "--from", server, "-o", file)
     ran("survey", "publish", file, "--to", server, role="admin")
     second = Survey.load(file)
     live.send(second, 0, people(second, 900, 2))
     expected = combine([FIRST, second], [tally(live, FIRST), tally(live, second)])["hours"]
     for given in (FIRST.fingerprint, second.fingerprint, "work"):  # the name of all rounds stands for the campaign
         read = json.loads(ran("estimate", given, "--combined", "--from", server, "--json").stdout)
-        assert read["questions"][0]["rows"][0]["value"] == pytest.approx(expected.value)
-    late = ran("campaign", "next", "work", "--from", server, "-o", tmp_path / "round-3.json", code=2)
+        assert rows_of(read["questions"][0])[0]["value"] == pytest.approx(expected.value)
+    late = ran("survey", "next", "work", "--from", server, "-o", tmp_path / "round-3.json", code=2)
     assert "round 2 of 2 is the last" in late.stderr
 
 
@@ -172,7 +173,7 @@ def stopped(patch, name, after=0, first=False):
 
 def test_a_command_that_broke_off_anywhere_is_called_again_and_publishes_one_round(live, ran, tmp_path, monkeypatch):
     server, file = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json"
-    command = ("campaign", "next", "work", "--from", server, "--publish", "--yes", "-o", file)
+    command = ("survey", "next", "work", "--from", server, "--publish", "--yes", "-o", file)
     live.send(FIRST, 0, people(FIRST, 600, 1))
     with monkeypatch.context() as patch:
         stopped(patch, "tally", after=1)
@@ -185,13 +186,13 @@ def test_a_command_that_broke_off_anywhere_is_called_again_and_publishes_one_rou
     assert published(live) == [("closed", None)]
     # An hour later the file still decides: made anew, the round would open at another time.
     with monkeypatch.context() as patch:
-        patch.setattr("deniable.cli.campaign.time.time", lambda: TODAY + 2 * DAY)
+        patch.setattr("deniable.cli.rounds.time.time", lambda: TODAY + 2 * DAY)
         stopped(patch, "publish", first=True)
         ran(*command, role="admin", code=STOPPED)
     both = [("closed", second.fingerprint), ("collecting", None)]
     assert published(live) == both
     for source in ("work", FIRST.fingerprint):
-        told = ran("campaign", "next", source, *command[3:], role="admin").stdout
+        told = ran("survey", "next", source, *command[3:], role="admin").stdout
         assert f"round 2 is published already: {server}/v1/surveys/{second.fingerprint}" in told
         assert published(live) == both, "the round that was just published is not closed"
     assert Survey.load(file) == second
@@ -200,11 +201,11 @@ def test_a_command_that_broke_off_anywhere_is_called_again_and_publishes_one_rou
     assert published(live) == both
 
     live.send(second, 0, people(second, 900, 2))
-    shown = ran("campaign", "show", "work", "--from", server).stdout
+    shown = ran("survey", "rounds", "work", "--from", server).stdout
     assert "2 of 2 published" in shown
     assert "verified: each round follows from the tally of the one before" in shown
     assert "next:" not in shown
-    read = json.loads(ran("campaign", "show", file, "--from", server, "--json").stdout)
+    read = json.loads(ran("survey", "rounds", file, "--from", server, "--json").stdout)
     rows = [[one[key] for key in ("round", "fingerprint", "state", "n", "made_from")] for one in read["published"]]
     assert rows == [
         [1, FIRST.fingerprint, "closed", 600, None],
@@ -213,17 +214,17 @@ def test_a_command_that_broke_off_anywhere_is_called_again_and_publishes_one_rou
     FIRST.save(tmp_path / "round-1.json")
     tally(live, FIRST).save(tmp_path / "tally-1.json")
     files = [tmp_path / name for name in ("round-1.json", "tally-1.json", "round-2.json")]
-    done = CliRunner().invoke(app, ["campaign", "verify", *map(str, files)])
+    done = CliRunner().invoke(app, ["survey", "verify-rounds", *map(str, files)])
     assert (done.exit_code, second.fingerprint in done.stdout) == (0, True)
     assert "verified: each round follows" in done.stdout
 
 
 def test_what_stands_against_the_next_round_is_said_before_this_one_is_closed(live, ran, tmp_path):
     server, file = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json"
-    command = ("campaign", "next", "work", "--from", server, "--publish", "--yes")
-    shown = ran("campaign", "show", "work", "--from", server).stdout
+    command = ("survey", "next", "work", "--from", server, "--publish", "--yes")
+    shown = ran("survey", "rounds", "work", "--from", server).stdout
     assert "1 of 2 published" in shown
-    assert f"next: deniable campaign next {FIRST.fingerprint[:12]} --from {server} -o FILE" in shown
+    assert f"next: deniable survey next {FIRST.fingerprint[:12]} --from {server} -o FILE" in shown
     few = ran(*command, "-o", file, role="admin", code=2)
     assert "has 0 answers" in few.stderr
     live.send(FIRST, 0, people(FIRST, 600, 1))
@@ -239,7 +240,7 @@ def test_what_stands_against_the_next_round_is_said_before_this_one_is_closed(li
     assert "say --yes if it is to be closed now" in asked.stderr.replace("\n", " ")
     assert ran(*command, "-o", file, role="analyst", code=2).stdout == "", "an analyst closes nothing"
     assert published(live) == [("collecting", None)]
-    done = ran("campaign", "next", FIRST.fingerprint[:12], *command[3:], "-o", file, role="admin")
+    done = ran("survey", "next", FIRST.fingerprint[:12], *command[3:], "-o", file, role="admin")
     assert f"answer: {server}/s/{Survey.load(file).fingerprint}" in done.stdout.replace("\n", "")
 
 
@@ -261,7 +262,7 @@ def test_what_the_service_refuses_about_the_next_round_is_said_in_a_sentence_and
         ("work", server, admin, tmp_path / "invented.json"): "it was changed, or it is of another moment",
     }
     for (source, where, token, to), said in cases.items():
-        whole = ["campaign", "next", source, "--from", where, "--publish", "--yes", "-o", to, "--token-file", token]
+        whole = ["survey", "next", source, "--from", where, "--publish", "--yes", "-o", to, "--token-file", token]
         done = CliRunner().invoke(app, [str(one) for one in whole])
         assert (done.exit_code, said in " ".join(done.stderr.split())) == (2, True), (source, where, done.output)
         assert "Traceback" not in done.output

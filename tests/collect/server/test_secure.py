@@ -311,7 +311,16 @@ def test_two_processes_two_hundred_clients_and_a_kill(tmp_path):
             for thread in threads:
                 thread.join(60)
                 assert not thread.is_alive()
-            command = [sys.executable, "-m", "deniable", "secure", "close", str(path), "-o", str(tmp_path / "tally")]
+            command = [
+                sys.executable,
+                "-m",
+                "deniable",
+                "survey",
+                "sum-shares",
+                str(path),
+                "-o",
+                str(tmp_path / "tally"),
+            ]
             given = os.environ | {"DENIABLE_TOKEN": TOKENS["admin"]}
             done = subprocess.run([*command, "--json"], capture_output=True, text=True, env=given, check=False)
             complete = [number for number in range(195) if number not in dropped]

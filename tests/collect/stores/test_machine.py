@@ -215,7 +215,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-MANY = pytest.param(200, marks=pytest.mark.slow)
+MANY = pytest.param(16, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("examples", [8, MANY])

@@ -25,8 +25,9 @@ NAME = DAILY.fingerprint
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many merges within some hundred ids."""
+    """Many merges within some hundred ids, and connections that have more to read than one commit may."""
     monkeypatch.setattr(batches, "RATIO", 3)
+    monkeypatch.setattr(batches, "READ", 40)
     for table in (FileRuns, ServerRuns):
         for name, value in {"pool": 8, "chunk": 5, "split": 60, "largest": 12}.items():
             monkeypatch.setattr(table, name, value)
@@ -73,9 +74,8 @@ def test_each_id_is_new_once(connect: Callable[[int], Store]) -> None:
 class ForgetsOthers(batches.SortedRuns):
     """Never reads what another connection wrote."""
 
-    def catch_up(self) -> None:
-        if self._version is None:
-            super().catch_up()
+    def catch_up(self, most: int | None = None) -> int:
+        return super().catch_up(most) if self._version is None else 0
 
 
 class ForgetsRuns(batches.SortedRuns):
@@ -104,6 +104,58 @@ def test_broken_runs_are_caught(
         one.publish(DAILY)
         with pytest.raises(AssertionError):
             collect([one, two], seed=5)
+
+
+@pytest.mark.parametrize("connect", ["sqlite", "postgres"], indirect=True)
+def test_a_commit_reads_few_ids_of_others(connect: Callable[[int], Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many another connection has stored meanwhile: everybody waits for a commit, nobody for reading."""
+    read = dict.fromkeys(("in all", "in one commit"), 0)
+    people = crowd(DAILY, 3_000)
+    with connect(0) as one, connect(1) as two:
+        own: Any = two
+        table = FileRuns if isinstance(two, SqliteStore) else ServerRuns
+        plainly, claim = table.read, own._claim
+
+        def counted(self: Any, run: int) -> list[bytes]:
+            rows: list[bytes] = plainly(self, run)
+            read["in all"] += sum(map(len, rows)) // 16
+            return rows
+
+        def measured(*arguments: Any) -> Any:
+            before = read["in all"]
+            try:
+                return claim(*arguments)
+            finally:
+                read["in one commit"] = max(read["in one commit"], read["in all"] - before)
+
+        one.publish(DAILY)
+        two.add([people[:10].batch(DAILY, 10)])
+        for at in range(10, 2_900, 170):
+            one.add([people[at : at + 170].batch(DAILY, 10)])
+        monkeypatch.setattr(table, "read", counted)
+        monkeypatch.setattr(two, "_claim", measured)
+        assert two.add([people[2_800:].batch(DAILY, 10)]) == [Added(100, 100)]
+        assert read["in all"] > 1_500
+        # As many as `READ`, the run that goes beyond, the pool, and the runs that the commit itself merges.
+        assert read["in one commit"] < 400
+        assert two.check() == []
+
+
+def test_a_connection_that_is_always_behind_gets_its_turn() -> None:
+    table, numbers = InMemory(), np.random.default_rng(3)
+    runs = batches.SortedRuns(table)
+
+    def ids(n: int) -> Any:
+        return np.sort(np.frombuffer(numbers.bytes(16 * n), dtype="S16"))
+
+    for turn in range(batches.TURNS + 1):
+        for _ in range(5):  # what others write
+            table.write(numbers.integers(1, 1 << 60), batches.chunks(ids(30), 64))
+        runs.undone()
+        if turn < batches.TURNS:
+            with pytest.raises(batches.BehindError):
+                runs.claim(ids(3))
+    assert runs.claim(ids(3)).all()
 
 
 def test_workers_that_wait_for_each_other_see_each_others_ids(postgres_url: str) -> None:

@@ -459,7 +459,7 @@ def test_what_is_refused(folder: Path, store: Store) -> None:
     with pytest.raises(SpecError, match='retention "tally"'):
         store.publish(daily())
     bad = Crowd(PEOPLE.ids[9:10], np.full_like(PEOPLE.answers[:1], 255))
-    with pytest.raises(ReportError, match="no report of question 'smoke'"):
+    with pytest.raises(ReportError, match="not a report of question 'smoke'"):
         store.add([PEOPLE[:5].batch(SURVEY, 10), bad.batch(SURVEY, 10)])
     with pytest.raises(StoreError, match="publish it first"):
         store.add([PEOPLE[:5].batch(daily(), 10)])

@@ -1,4 +1,4 @@
-"""Two connections of one process and another process on one SQLite file, as when `deniable token` meets a service."""
+"""Two connections and another process on one SQLite file, as when `deniable store token` meets a service."""
 
 from __future__ import annotations
 

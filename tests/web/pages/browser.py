@@ -51,12 +51,13 @@ def new_context(browser: Any, **settings: Any) -> Any:
 @contextmanager
 def chromium() -> Iterator[Any]:
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import expect, sync_playwright
     except ImportError:
         missing("playwright")
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         missing("chromium")
+    expect.set_options(timeout=PATIENCE * 1000)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield running

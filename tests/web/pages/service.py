@@ -22,7 +22,7 @@ from deniable.surveys import Survey
 from tests.collect.server.live import free_port
 from tests.collect.surveys import Crowd, crowd
 
-PATIENCE = 60.0
+PATIENCE = 90.0
 PROGRAM = [sys.executable, "-m", "deniable"]
 
 

@@ -14,10 +14,10 @@ from tests.collect.surveys import terms
 BREADS = ("rye", "sourdough", "spelt", "pumpernickel", "crispbread", "ciabatta", "pita", "naan", "brioche", "bagel")
 
 
-def smoke(name: str = "smoke", show_from: int = 1) -> Survey:
+def smoke(name: str = "smoke", min_reports: int = 1) -> Survey:
     """One question with two answers, at epsilon 1; tests that count answers give it a name of their own."""
     question = Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))
-    return Survey(name, [question], terms(show_from=show_from))
+    return Survey(name, [question], terms(min_reports=min_reports))
 
 
 def ten(name: str = "ten") -> Survey:
@@ -71,4 +71,4 @@ def single(protocol: Protocol, name: str, budget: int = 64) -> Survey:
 
 
 def every() -> list[Survey]:
-    return [smoke(), smoke("waiting", show_from=100), ten(), thousand(), shapes(), often()]
+    return [smoke(), smoke("waiting", min_reports=100), ten(), thousand(), shapes(), often()]

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from deniable.collect.server.pages import AUDIT_SECONDS
 from deniable.privacy.audit import audit
 from deniable.protocols import GRR, Stratified
 from deniable.surveys import Question, Survey
 from deniable.surveys.audit_report import report_html, reviewed
 from deniable.surveys.terms import Longitudinal
+from tests.collect.server.live import eventually
 from tests.collect.surveys import current, terms
 from tests.web.pages.browser import missing, new_context
 from tests.web.pages.service import Service
@@ -47,6 +49,10 @@ def axe() -> str:
     return file.read_text(encoding="utf-8")
 
 
+RULES = {"light": None, "dark": ["color-contrast"]}
+"""Colours are all that differs in the dark; None is every rule."""
+
+
 def serious(tab: Any, axe: str, rules: list[str] | None = None) -> list[str]:
     """What axe-core finds, as one line per violation."""
     tab.evaluate(axe)
@@ -65,9 +71,7 @@ def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, sch
         service.fill(survey, epoch, 300)
     context = new_context(browser, color_scheme=scheme, reduced_motion="reduce")
     tab = context.new_page()
-    found = {}
-    # Colours are all that differs in the dark.
-    rules = None if scheme == "light" else ["color-contrast"]
+    found, rules = {}, RULES[scheme]
     tab.goto(f"{service.address}/")
     found["front page"] = serious(tab, axe, rules)
     tab.goto(service.survey_page(survey))
@@ -117,7 +121,7 @@ def test_axe_finds_nothing_serious_in_audits(browser: Any, axe: str, scheme: str
         for name, survey in (("a question", asked), ("strata", strata)):
             judged = audit(survey, samples=500, seed=1)
             tab.set_content(report_html(reviewed(survey, judged, "1", 1, [Fraction(1)]), "Made here."))
-            found[f"{name}, {width}"] = serious(tab, axe)
+            found[f"{name}, {width}"] = serious(tab, axe, RULES[scheme])
         context.close()
     assert {page: bad for page, bad in found.items() if bad} == {}
 
@@ -132,11 +136,11 @@ def test_axe_finds_nothing_serious_in_any_state(service: Service, browser: Any, 
 
     def look(state: str) -> None:
         tab.evaluate(unfold)
-        found[state] = serious(tab, axe)
+        found[state] = serious(tab, axe, RULES[scheme])
 
     tab.goto(f"{service.address}/nothing/here")
     look("no page")
-    surveys = [*every(), smoke(f"axe few {scheme}", show_from=50), often(f"axe often {scheme}")]
+    surveys = [*every(), smoke(f"axe few {scheme}", min_reports=50), often(f"axe often {scheme}")]
     for survey in surveys[-2:]:
         service.publish(survey)
     for survey in surveys:
@@ -168,7 +172,7 @@ def test_axe_finds_nothing_serious_in_any_state(service: Service, browser: Any, 
         sign_in(tab, service)
         tab.wait_for_selector("main h2")
         look(f"{survey.name}: dashboard")
-    tab.goto(f"{service.address}/audit/{surveys[-1].fingerprint}")
+    eventually(lambda: tab.goto(f"{service.address}/audit/{surveys[-1].fingerprint}").status == 200, AUDIT_SECONDS)
     look("audit")
     context.close()
     assert {page: bad for page, bad in found.items() if bad} == {}
@@ -267,6 +271,7 @@ def test_the_dashboard_and_the_planner_are_used_by_keyboard_alone(service: Servi
     service.publish(survey)
     service.fill(survey, current(survey), 300)
     tab = open_tab(f"{service.address}/dashboard")
+    expect(tab.locator("main input")).to_be_focused()  # the page may still be loading its words
     tab.keyboard.type(service.analyst)
     tab.keyboard.press("Enter")
     tab.wait_for_selector("text=keys of analysts")

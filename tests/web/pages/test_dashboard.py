@@ -7,6 +7,7 @@ import io
 import re
 import shlex
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from deniable.surveys import Question, Survey
 from deniable.surveys.results import SAME_NOISE, SAME_STATES
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import DAY, Crowd, crowd, current, terms
+from tests.documents import rows_of
 from tests.web.pages.browser import Log, eventually
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import often, single, smoke, staged, ten, thousand
@@ -65,7 +67,7 @@ def test_a_service_that_comes_back_is_followed_again(stopped_service: Service, o
 
 
 def test_too_few_answers_are_not_shown(service: Service, open_tab: Open) -> None:
-    survey = smoke("few", show_from=100)
+    survey = smoke("few", min_reports=100)
     service.publish(survey)
     service.fill(survey, current(survey), 12)
     board = open_tab(service.dashboard(survey))
@@ -154,7 +156,7 @@ def test_a_change_costs_one_request(service: Service, open_tab: Open) -> None:
     first = board.locator(".tile b").first
 
     def changed(n: str, seed: int) -> list[str]:
-        board.wait_for_timeout(2500)  # what came before is loaded
+        board.wait_for_timeout(6500)  # what came before is loaded
         asked.clear()
         service.fill(survey, last, 10, seed=seed)
         eventually(board, lambda: first.inner_text() == n)
@@ -162,12 +164,31 @@ def test_a_change_costs_one_request(service: Service, open_tab: Open) -> None:
         return [url.partition("?")[2] for url in asked if "/v1/" in url]
 
     (query,) = changed("1,510", 100)
-    assert "status=true" in query
+    assert f"status=true&status_epochs={last}..{last}" in query
     board.locator("summary", has_text="Over time").click()
     board.wait_for_selector(".uplot canvas")
     whole, part = changed("1,520", 101)
     assert "status=true" in whole
     assert f"epochs={last}..{last}" in part
+
+
+def test_news_alone_are_loaded_every_five_seconds_at_most(service: Service, open_tab: Open) -> None:
+    survey = ten("paced")
+    service.publish(survey)
+    service.fill(survey, current(survey), 500)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".live.on")
+    first = board.locator(".tile b").first
+    for seed in range(100, 112):
+        service.fill(survey, current(survey), 10, seed=seed)
+        board.wait_for_timeout(1000)
+    eventually(board, lambda: first.inner_text() == "620")
+    asked = """performance.getEntriesByType("resource").filter(({ name }) => name.includes("/estimates?"))"""
+    starts = board.evaluate(f"{asked}.map(({{ startTime }}) => startTime)")
+    gaps = [after - before for before, after in pairwise(starts)]
+    assert len(gaps) >= 2
+    assert min(gaps) >= 4_990  # milliseconds
 
 
 def test_a_wrong_fingerprint_is_no_matter_of_the_token(service: Service, open_tab: Open) -> None:
@@ -430,7 +451,7 @@ def test_the_numbers_of_a_page_are_those_of_the_service(service: Service, open_t
         tables[about] = board.wait_for_selector("[data-question=bread] tbody").inner_text()
         query = f"about={about}&intervals=simultaneous&question=bread"
         (question,) = service.ask(survey, f"estimates?{query}")["series"][0]["questions"]
-        for row, share in zip(tables[about].split("\n"), question["rows"], strict=True):
+        for row, share in zip(tables[about].split("\n"), rows_of(question), strict=True):
             cells = [float(re.sub("[^0-9.-]", "", cell.replace(MINUS, "-"))) for cell in row.split("\t")[1:5]]
             wanted = [100 * share[name] for name in ("value", "stderr", "low", "high")]
             assert cells == pytest.approx(wanted, abs=0.051)

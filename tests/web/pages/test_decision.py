@@ -115,4 +115,4 @@ def test_a_design_is_asked_by_a_browser_and_decided_on_the_dashboard(
     exchanged = load({**spec, "laws": [{"name": "H0", "weights": second}, {"name": "H1", "weights": first}]})
     with open_store(service.store) as store:
         counts = store.tally(survey.fingerprint)["effect"].counts
-    assert exchanged.verdict(Tally(exchanged.fingerprint, RESPONDENTS, counts)).favoured == "H0"
+    assert exchanged.worth().decide(Tally(exchanged.fingerprint, RESPONDENTS, counts)).favoured == "H0"

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from deniable.collect.server.pages import FOLDERS, TYPES, Files, files, web_folder
+from deniable.collect.server.pages import FOLDERS, TYPES, WORDS, Files, files, web_folder
+from deniable.words import LANGUAGES
 from tests.web.pages.browser import Log
 from tests.web.pages.service import Service
 
 ROOT = Path(__file__).parents[3]
-MOST_BYTES = 190_000
+MOST_BYTES, MOST_WORDS = 190_000, 25_000
+"""Of all files but the words, and of the words of one language."""
 
 
 def ask(service: Service, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
@@ -100,8 +102,9 @@ def test_programs_get_a_problem_document(service: Service, path: str) -> None:
 
 def test_everything_together_is_small() -> None:
     known = files()
-    total = sum(len(file.packed) for name, file in known.files.items())
+    total = sum(len(file.packed) for name, file in known.files.items() if not name.startswith(WORDS))
     assert total < MOST_BYTES
+    assert all(len(known.files[f"{WORDS}/{language}.json"].packed) < MOST_WORDS for language in LANGUAGES)
     assert len(known.files) > 20
 
 
@@ -131,7 +134,7 @@ def test_a_page_names_all_modules_that_it_loads(
     service: Service, open_tab: Callable[[str], Any], log: Log, path: str, least: int
 ) -> None:
     """Modules that are found one inside the other are fetched one after the other, over a slow line for seconds."""
-    named = re.findall(r'<link rel="modulepreload" href="[./]*([^"]+)">', ask(service, path)[2].decode())
+    named = re.findall(r'<link rel="(?:module)?preload"[^>]* href="[./]*([^"]+)">', ask(service, path)[2].decode())
     open_tab(service.address + path).wait_for_selector("input, [role=alert]")
     loaded = {url.removeprefix(f"{service.address}/") for url in log.urls(".js")}
     assert len(loaded) >= least
@@ -155,7 +158,11 @@ def test_the_wheel_has_what_is_served() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
     included = build["wheel"]["force-include"]
     web = web_folder()
+    assert build["wheel"]["packages"] == ["src/deniable"]  # which has the words
     for name in files().files:
+        if name.startswith(f"{WORDS}/"):
+            assert (ROOT / "src" / "deniable" / name).is_file()
+            continue
         source = (web / name).relative_to(ROOT).as_posix()
         places = [target + source.removeprefix(own) for own, target in included.items() if source.startswith(own)]
         assert places == [f"deniable/{source}"]

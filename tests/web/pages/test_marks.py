@@ -17,7 +17,7 @@ Open = Callable[[str], Any]
 
 
 def test_the_command_over_time_names_the_latest_period_that_is_shown(service: Service, open_tab: Open) -> None:
-    survey = Survey("latest", smoke().questions, terms(show_from=100))
+    survey = Survey("latest", smoke().questions, terms(min_reports=100))
     service.publish(survey)
     last = current(survey)
     for epoch, n in ((last - 1, 200), (last, 3)):

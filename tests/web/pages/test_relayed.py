@@ -35,7 +35,7 @@ def test_a_browser_seals_and_sends_to_the_relay_alone(mixed: Any, open_tab: Call
     tab.on("request", lambda request: posted.append((request.url, request.post_data_buffer or b"")))
     tab.wait_for_selector("form")
     shown = " ".join(tab.locator("main").text_content().replace("\u00a0", " ").split())
-    assert promises(survey, "this browser", lasting=False)["relay"] in shown
+    assert promises(survey, "browser", lasting=False)["relay"] in shown
     tab.get_by_label("yes", exact=True).check()
     tab.click("form >> text=Randomize and send")
     tab.wait_for_selector("text=the relay has taken your sealed report")

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from deniable.collect.stores import open_store
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.protocols import GRR, Evolving, SecureSum, registered
-from deniable.protocols.base import ANY
+from deniable.protocols.law import ANY
 from deniable.surveys import Question, Survey
 from deniable.surveys.promises import band, promises
 from deniable.surveys.terms import Longitudinal
@@ -89,7 +89,7 @@ def test_every_sentence_is_on_the_page(service: Service, open_tab: Open) -> None
         tab.goto(service.survey_page(survey))
         tab.wait_for_selector("form")
         shown = " ".join(tab.locator("main").text_content().replace("\u00a0", " ").split())
-        for name, sentence in promises(survey, "this browser", lasting=False).items():
+        for name, sentence in promises(survey, "browser", lasting=False).items():
             # What cannot be taken back stands in the dialog, and "once" in the terms.
             assert sentence in shown or name == "leaving" or sentence == "You can answer once.", (survey.name, name)
         assert tab.locator(f".promise.{band(survey)}").count() == 1, "the colour is that of the guesses"
@@ -539,7 +539,7 @@ def test_a_memoized_survey_says_when_to_come_back(service: Service, open_tab: Op
 def test_a_survey_in_two_stages_says_what_is_kept_and_what_all_reports_tell(service: Service, open_tab: Open) -> None:
     survey = staged()
     service.publish(survey)
-    tab, said = open_tab(service.survey_page(survey)), promises(survey, "this browser", lasting=False)
+    tab, said = open_tab(service.survey_page(survey)), promises(survey, "browser", lasting=False)
     tab.wait_for_selector("form")
     page = tab.inner_text("main").replace("\u00a0", " ")
     assert said["often"] in page

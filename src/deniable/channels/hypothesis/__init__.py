@@ -1,24 +1,23 @@
-"""Telling hypotheses apart from private reports: exponents, exact errors, people needed, and the decision."""
+"""Distinguishing hypotheses by private reports: exponents, exact errors, people needed, and the decision."""
 
 from __future__ import annotations
 
 from deniable.channels.hypothesis.decide import Decision, decide
-from deniable.channels.hypothesis.ratio_test import (
-    BayesError,
+from deniable.channels.hypothesis.exponents import (
     Chernoff,
-    PeopleNeeded,
-    SampleSize,
-    TestError,
-    bayes_error,
     chernoff_information,
-    effective_sample_size,
     le_cam_bound,
     least_chernoff_information,
-    likelihood_ratio_test,
+    stein_exponent,
+)
+from deniable.channels.hypothesis.ratio_test import BayesError, TestError, bayes_error, likelihood_ratio_test
+from deniable.channels.hypothesis.sample_size import (
+    PeopleNeeded,
+    SampleSize,
+    effective_sample_size,
     people_needed,
     plot_effective_sample_size,
     sample_size,
-    stein_exponent,
 )
 from deniable.channels.laws import Laws, read_laws
 

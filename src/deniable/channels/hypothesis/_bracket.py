@@ -1,11 +1,11 @@
 """The log-likelihood ratio of two laws, and proven bounds on the error of the best test with it.
 
-Two laws of one observation are reduced to a `Pair`, which is all that a test can use. Outputs of equal ratio are merged
-(lossless: the ratio is sufficient), impossible ones dropped. Outputs that only one law can produce decide the question
-at once, so they are kept as two masses, `only0` and `only1`; the rest have probabilities p, q > 0 and ratios
-l = ln(p/q), ascending. The tilted laws w_s = p^s q^(1-s) / rho(s) on the common outputs, 0 <= s <= 1, carry every
-bound of this package: -min ln rho is the Chernoff information. All sums are arranged so that laws 1e-9 apart lose
-nothing.
+Two laws of one observation are reduced to a `Pair`, which holds all that a test can use. Outputs of equal ratio are
+merged (lossless: the ratio is sufficient), impossible ones dropped. Outputs that only one law can produce decide the
+question at once, so they are kept as two masses, `only0` and `only1`; the rest have probabilities p, q > 0 and ratios
+l = ln(p/q), ascending. The tilted laws w_s = p^s q^(1-s) / rho(s) on the common outputs, 0 <= s <= 1, are the basis of
+every bound of this package: -min ln rho is the Chernoff information. All sums are arranged so that laws 1e-9 apart
+lose no accuracy.
 
 Proven lower and upper bounds on the error of the best test, when it cannot be enumerated.
 
@@ -16,13 +16,13 @@ Bounds     g lies between two band-limited functions (`majorant`, `minorant`), w
            (1/N) sum over |k| < N of transform(k/N) phi(2 pi k/W)^n e^(-2 pi i k t/W): no rounding of the ratios to a
            grid, so the width does not grow with n. It is about (W/N)^2 / 16 of R
 Period     the sums see g repeated with period W. For the majorant that only adds; from the minorant's sum we subtract
-           what the copies can add: a Chernoff bound puts |L - t| within W/2, where copies are below e^(-sW/2)
+           the most that the copies can add: a Chernoff bound puts |L - t| within W/2, where copies are below e^(-sW/2)
 Rounding   every float error is bounded and added: in phi, in its n-th power, in the transforms, and (as a relative
            factor) the n roundings of the ratios and weights themselves
 Bayes      error = P(H1) R(t) at t = ln P(H1)/P(H0), cut by classical inequalities: Le Cam's and Chernoff's
 Level      the least type-II error at type-I error alpha is the maximum over mu of R(mu) - mu alpha, a concave function
            (R(mu) = sum of min(mu P0, P1), Neyman and Pearson). Any mu gives a lower bound. Above, R between two
-           thresholds lies under the chords of its neighbours prolonged, and past the outer thresholds it only falls
+           thresholds lies under the extended chords of its neighbours, and past the outer thresholds it only falls
 Cost       one product of matrices, N r multiplications for r different ratios, independent of n
 
 The functions that bound g are entire of type 2 pi, so their Fourier transforms vanish outside (-1, 1) and an
@@ -59,7 +59,7 @@ from deniable.channels.divergences import exp_gap, log_gap
 from deniable.channels.laws import Floats, probability_vector
 
 EPS = float(np.finfo(np.float64).eps)
-# Ratios that differ by less than this, relative to 1 + |l|, are one ratio that was rounded twice.
+# Ratios that differ by less than this, relative to 1 + |l|, are the same ratio, rounded twice.
 SAME = 16 * EPS
 
 
@@ -74,7 +74,7 @@ class Pair:
     only1: float
 
     def log_shared(self, n: int) -> tuple[float, float]:
-        """ln of the probability that n observations leave the question open, under each law."""
+        """ln of the probability that n observations do not decide the question, under each law."""
         return n * _log1m(self.only0), n * _log1m(self.only1)
 
     def _mixed(self, s: float) -> Floats:
@@ -94,7 +94,7 @@ class Pair:
         return math.log1p(math.fsum(terms) - s * self.only0 - (1 - s) * self.only1)
 
     def slope(self, s: float) -> float:
-        """rho'(s) = sum p^s q^(1-s) ln(p/q); its sign says on which side of s the minimum lies."""
+        """rho'(s) = sum p^s q^(1-s) ln(p/q); its sign tells on which side of s the minimum lies."""
         with np.errstate(all="ignore"):
             near = self.q * (np.expm1(s * self.llr) * self.llr - log_gap((self.p - self.q) / self.q))
         far = self._mixed(s) * self.llr - (self.p - self.q)
@@ -169,7 +169,7 @@ COARSE = 2**11
 _NUDGE = 0.01
 _CHORDS = tuple(1e-5 * 2.0**k for k in range(18))
 _EXCESSES = tuple(0.05 * 1.5**k for k in range(16))
-# Type-II errors below e^-650 are reported as that.
+# Smaller type-II errors than e^-650 are reported as e^-650.
 _VANISHED = -650.0
 
 
@@ -268,7 +268,7 @@ def spectrum(pair: Pair, n: int, s: float, center: float, nodes: int, roam: floa
     slip = EPS * (16 + 4 * weights.size + 8 * np.pi / period * k * float(weights @ np.abs(steps)))
     top = np.abs(phi) + slip
     crest = np.exp(n * np.log(top))
-    # Both transforms are below 3/a + 3/b + 3 in size, so frequencies that have died out need not be looked at.
+    # Both transforms are below 3/a + 3/b + 3 in size, so frequencies that have died out can be skipped.
     audible = crest > _SILENCE
     dropped = 2 / nodes * (3 / a + 3 / b + 3) * float(crest[~audible].sum())
     k, phi, slip, top, crest = k[audible], phi[audible], slip[audible], top[audible], crest[audible]
@@ -320,7 +320,7 @@ def _reach(weights: Floats, steps: Floats, n: int) -> float:
 
 
 def bayes_bracket(pair: Pair, n: int, prior: float, nodes: int = FINE) -> tuple[float, float, float]:
-    """Bounds on the sum over sequences of min(prior P0, (1 - prior) P1), and about the test's type-I error."""
+    """Bounds on the sum over sequences of min(prior P0, (1 - prior) P1), and the approximate type-I error."""
     log0, log1 = math.log(prior), math.log1p(-prior)
     shared = pair.log_shared(n)
     cap = min(log0 + shared[0], log1 + shared[1])
@@ -340,13 +340,13 @@ def bayes_bracket(pair: Pair, n: int, prior: float, nodes: int = FINE) -> tuple[
 
 
 def _type_one(wave: Spectrum) -> float:
-    """About P0(L < center): the derivative of R in mu = e^-center."""
+    """Approximate P0(L < center): the derivative of R in mu = e^-center."""
     near, far = (math.exp(-wave.s * x) * sum(wave.bracket(x)) / 2 for x in (-_NUDGE, _NUDGE))
     return scaled((near - far) / (2 * math.sinh(_NUDGE)), wave.log_scale + wave.center)
 
 
 def level_bracket(pair: Pair, n: int, level: float, nodes: int = FINE) -> tuple[float, float]:
-    """Bounds on the least type-II error of a test whose type-I error is at most `level`."""
+    """Bounds on the smallest type-II error of a test with type-I error at most `level`."""
     shared0, shared1 = (math.exp(x) for x in pair.log_shared(n))
     if pair.llr.size == 0 or level >= shared0 or shared1 == 0:
         return 0.0, 0.0
@@ -369,10 +369,10 @@ def level_bracket(pair: Pair, n: int, level: float, nodes: int = FINE) -> tuple[
 
 
 def tail_bracket(pair: Pair, n: int, threshold: float, nodes: int = FINE) -> tuple[float, float]:
-    """Bounds on P0(L <= threshold), for a threshold that is off by rounding at most.
+    """Bounds on P0(L <= threshold), for a threshold with at most rounding error.
 
     R(mu) is concave with slope P0(L < -ln mu) to the right of mu and P0(L <= -ln mu) to its left. So chords of R that
-    end at the threshold bound the probability, whatever their length; the best of several is taken.
+    end at the threshold bound the probability, whatever their length; the best of several is used.
     """
     shared0 = math.exp(pair.log_shared(n)[0])
     if pair.llr.size == 0:
@@ -399,7 +399,7 @@ def tail_bracket(pair: Pair, n: int, threshold: float, nodes: int = FINE) -> tup
 
 
 def scaled(x: float, log_scale: float) -> float:
-    """x e^log_scale without overflow on the way."""
+    """x e^log_scale without intermediate overflow."""
     if x <= 0 or x == math.inf:
         return max(x, 0.0)
     exponent = math.log(x) + log_scale
@@ -407,7 +407,7 @@ def scaled(x: float, log_scale: float) -> float:
 
 
 def _climb(wave: Spectrum, level: float) -> tuple[float, float]:
-    """Bounds on the maximum of (R(mu) - mu level) / e^log_scale: zoom in on it until rounding blurs the picture."""
+    """Bounds on the maximum of (R(mu) - mu level) / e^log_scale: zoom in until rounding limits the resolution."""
     floor, ceiling, shift, step = 0.0, math.inf, 0.0, 0.02
     for _ in range(9):
         low, high, where = _around(wave, level, shift, step)
@@ -420,7 +420,7 @@ def _climb(wave: Spectrum, level: float) -> tuple[float, float]:
 
 
 def _around(wave: Spectrum, level: float, middle: float, step: float) -> tuple[float, float, float]:
-    """Bounds on the maximum from seven thresholds `step` apart, and the shift where it seems to lie.
+    """Bounds on the maximum from seven thresholds `step` apart, and the shift where it appears to be.
 
     The upper bound is infinite when the maximum may lie outside.
     """
@@ -447,7 +447,7 @@ def _around(wave: Spectrum, level: float, middle: float, step: float) -> tuple[f
         height, place = _highest(lines, left, right)
         if height > ceiling:
             ceiling, where = height, place
-    # The lines are drawn in floats: an ulp of slope over one step, a few times.
+    # The lines are computed in floats: allow a few ulps of slope over one step.
     return max(low), max(ceiling, 0.0) + 64 * EPS * max(map(abs, high)), -math.log(where)
 
 
@@ -458,7 +458,7 @@ def _line(x0: float, y0: float, x1: float, y1: float) -> tuple[float, float]:
 
 
 def _highest(lines: list[tuple[float, float]], left: float, right: float) -> tuple[float, float]:
-    """The maximum over [left, right] of the least of one or two lines, and its place."""
+    """The maximum over [left, right] of the minimum of one or two lines, and its position."""
     points = [left, right]
     if len(lines) == 2 and lines[0][0] != lines[1][0]:
         crossing = (lines[1][1] - lines[0][1]) / (lines[0][0] - lines[1][0])
@@ -467,7 +467,7 @@ def _highest(lines: list[tuple[float, float]], left: float, right: float) -> tup
 
 
 def _summit(wave: Spectrum, level: float, roam: float) -> float:
-    """Roughly the shift at which R(mu) - mu level is largest (golden section; only the speed depends on it)."""
+    """The approximate shift at which R(mu) - mu level is largest (golden section; it affects only the speed)."""
     cost = math.log(level) - wave.center - wave.log_scale
 
     def height(shift: float) -> float:
@@ -500,13 +500,13 @@ def _tilt_for_level(pair: Pair, n: int, level: float) -> float:
 
 
 def _safe_tilt(pair: Pair, n: int, s: float) -> float:
-    """Keep both decay rates above one standard deviation of L: a mean off by that much costs nothing."""
+    """Keep both decay rates above one standard deviation of L: an error of that size in the mean does no harm."""
     margin = min(0.25, 1 / max(math.sqrt(n) * pair.deviation(s), 1e-300))
     return min(max(s, margin), 1 - margin)
 
 
 def _settled(pair: Pair, n: int, log0: float, log1: float) -> float:
-    """A lower bound that is sharp when open questions nearly all go one way.
+    """A lower bound that is sharp if undecided questions nearly all go one way.
 
     The sum of min is at least prior_1 (P1(open) - P1(L < t)), and a Chernoff bound, s < 0, caps the last; or the same
     with the hypotheses exchanged, s > 1.

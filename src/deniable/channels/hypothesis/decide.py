@@ -1,38 +1,38 @@
-"""Which hypothesis do the reports favour? A verdict that is wrong with a stated probability at most.
+"""Decide which hypothesis the reports favour, with a bound on the probability of a wrong verdict.
 
-Rejected   a hypothesis whose p-value is at most `level`. The p-value says how often, if the hypothesis were true, the
-           best other one would be at least as many times likelier than it as it is now (see `Evidence`); the
+Rejected   a hypothesis with a p-value of at most `level`. The p-value is the probability, if the hypothesis were true,
+           that the best other one has at least the likelihood ratio to it that was observed (see `Evidence`); the
            likeliest hypothesis has p-value 1
 Verdict    the likeliest hypothesis, if all others are rejected; else "undecided". "none" if the reports are impossible
            under every hypothesis
-Promise    if one of the hypotheses is true, it is rejected with probability `level` at most, whatever their number. So
-           a wrong hypothesis is favoured with probability `level` at most
-Fit        a verdict compares the hypotheses with each other; the truth may be none of them. Where the likeliest one
-           would hardly ever be so little ahead (p-value of the fit below 0.001), a note says so
-One look   this holds for a number of reports that was fixed beforehand. Who looks again and again, and stops when
-           something is decided, compares `anytime` with the level instead
-Floats     p-values are fractions or proven brackets with few digits; what is compared with the level is the upper end.
-           Two processors can differ only where many reports lie, to 10 digits, on the edge between two such numbers
-More       an undecided study says how many people would decide nine times in ten: between the two remaining hypotheses
-           that are the hardest to tell apart
+Promise    if one of the hypotheses is true, it is rejected with probability at most `level`, however many there are.
+           So a wrong hypothesis is favoured with probability at most `level`
+Fit        a verdict compares the hypotheses with each other; the truth may be none of them. If the likeliest one
+           would hardly ever lead by so small a margin (p-value of the fit below 0.001), a note warns about it
+One look   this holds for a number of reports fixed beforehand. To look repeatedly and stop at a decision, compare
+           `anytime` with the level instead
+Floats     p-values are fractions or proven brackets with few digits; the upper end is compared with the level.
+           Two processors can differ only if many reports lie, to 10 digits, on the edge between two such numbers
+More       an undecided study states how many people would decide nine times in ten: between the two remaining
+           hypotheses that are the hardest to distinguish
 
-How often a hypothesis would bring as much evidence against itself as was observed: exactly, or between bounds.
+P-values: the probability of as much evidence against a true hypothesis as was observed, exactly or between bounds.
 
-Evidence   against H_h: the largest likelihood ratio P_g / P_h of the reports over all hypotheses g, itself included:
-           none, a ratio of 1, where H_h is the likeliest
+Evidence   against H_h: the largest likelihood ratio P_g / P_h of the reports over all hypotheses g, including h: a
+           ratio of 1 (no evidence) if H_h is the likeliest
 P-value    the probability under H_h of at least that much evidence; 1 for the likeliest. Ties count: equal ratios are
            found by comparing exponents over a base of coprime integers, never by comparing rounded logarithms
-Fit        of the likeliest: the probability under it that another one comes at least as close as one has. It is small
-           where the truth lies between the hypotheses
-Exact      few types of n reports (a type says how often each output occurred): a fraction
+Fit        for the likeliest: the probability under it that another one comes at least as close as observed. It is
+           small if the truth lies between the hypotheses
+Exact      few types of n reports (a type counts how often each output occurred): a fraction
 Binomial   two different ratios: sums of integers, rounded down and up, relative to the likeliest count
 Types      up to 300,000 types: floats, widened by a bound on all of their rounding errors
 Otherwise  per pair of hypotheses the bracket of `_bracket.tail_bracket`. The evidence is the largest of several ratios,
            so the p-value lies between the largest and the sum of the pairs' p-values
-Rounding   what floats have found is rounded outwards to a few digits: processors that differ in the last bits give the
-           same numbers, unless one of them happens to lie on the edge
-Anytime    the mean of the ratios P_g / P_h is a martingale under H_h. It ever exceeds 1/a with probability a at most
-           (Ville), so its inverse is a p-value that holds however often one looks; it is larger than the other
+Rounding   results from floats are rounded outwards to a few digits: processors that differ in the last bits give the
+           same numbers, unless a result happens to lie on the edge
+Anytime    the mean of the ratios P_g / P_h is a martingale under H_h. It ever exceeds 1/a with probability at most a
+           (Ville), so its inverse is a p-value that holds for any number of looks; it is larger than the other
 Source     Neyman and Pearson 1933; Ville 1939
 """
 
@@ -53,15 +53,18 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.channels.channel import Channel
 from deniable.channels.hypothesis._bracket import EPS, read_pair, tail_bracket
-from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, chernoff_information, count_types, sample_size
+from deniable.channels.hypothesis.exponents import chernoff_information
+from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, count_types
+from deniable.channels.hypothesis.sample_size import sample_size
 from deniable.channels.laws import Laws, read_laws
 from deniable.errors import MismatchError, NumberError, ShapeError
 from deniable.labels import Label, label_spec, shown
 from deniable.results import Floats, Result, Rows
+from deniable.results.rows import Drawing, View
 
 LEVEL = Fraction(1, 20)
 MISSED = 0.1
-"""How often the number of people that an undecided study names would not be enough."""
+"""Probability that the number of people given for an undecided study is not enough."""
 
 POOR_FIT = Fraction(1, 1000)
 ONE_LOOK = (
@@ -76,11 +79,20 @@ def decide(
     counts: Sequence[Any],
     level: exact.Number = LEVEL,
 ) -> Decision:
-    """Which of several laws of the answers the counts of the channel's outputs favour.
+    """Decide which of several laws of the answers the counts of the channel's outputs favour.
 
-    `laws` is {name: law} or a list of laws; a law is a list of probabilities or {input: probability}. `counts` has one
-    whole number per output. Raises ShapeError where laws or counts do not fit the channel, NumberError for a level
-    that is not between 0 and 1.
+    Args:
+        channel: The channel that the answers went through.
+        laws: {name: law} or a list of laws; a law is a list of probabilities or {input: probability}.
+        counts: One integer per output.
+        level: A hypothesis is rejected if its p-value is at most this.
+
+    Returns:
+        The verdict, with a p-value per law.
+
+    Raises:
+        ShapeError: Laws or counts do not fit the channel.
+        NumberError: The level is not between 0 and 1.
 
     >>> from deniable.channels import randomized_response
     >>> coin = randomized_response(2, "1.1")
@@ -109,7 +121,7 @@ def decide(
 
 
 def report_laws(channel: Channel, laws: Laws) -> tuple[tuple[int, ...], ...]:
-    """The law of one report under each hypothesis, as integers that all have the same sum."""
+    """The law of one report under each hypothesis, as integers with the same sum."""
     columns = [[int(entry) for entry in column] for column in channel.numerators.T]
     whole = math.lcm(*(sum(law) for law in laws.weights))
     pushed = [
@@ -134,7 +146,20 @@ def _counts(given: Sequence[Any], outputs: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decision(Result):
-    """A verdict about hypotheses: per hypothesis a p-value, its posterior (equal priors) and whether it is rejected."""
+    """A verdict about hypotheses: for each a p-value, its posterior (equal priors) and whether it is rejected.
+
+    Args:
+        names: The hypotheses.
+        n: Number of reports.
+        level: A hypothesis is rejected if its p-value is at most this.
+        bounds: Each p-value lies between these two fractions, which are equal if it is known exactly.
+        posterior: The probability of each hypothesis, if one of them is true and all are equally likely beforehand.
+        anytime: P-values that hold for any number of looks.
+        fit: Probability that the likeliest hypothesis, if true, leads the next one by so small a margin.
+        reports: The law of one report under each hypothesis, as integers with the same sum.
+        method: How the p-values were computed.
+        protocol: Name of the protocol behind the reports.
+    """
 
     kind: ClassVar[str] = "decision"
     heading: ClassVar[str] = "p-value"
@@ -143,15 +168,10 @@ class Decision(Result):
     n: int
     level: Fraction
     bounds: tuple[Bounds, ...]
-    """Each p-value lies between these two fractions, which are equal where it is known exactly."""
     posterior: Floats
-    """The probability of each hypothesis, if one of them is true and all were equally likely beforehand."""
     anytime: Floats
-    """P-values that hold however often one looks."""
     fit: Bounds
-    """How often the likeliest hypothesis, if it were true, would be so little ahead of the next one."""
     reports: tuple[tuple[int, ...], ...]
-    """The law of one report under each hypothesis, as integers with one sum."""
     method: str
     protocol: str = "channel"
 
@@ -171,7 +191,7 @@ class Decision(Result):
 
     @property
     def favoured(self) -> Label | None:
-        """The one hypothesis that is left, if there is exactly one."""
+        """The remaining hypothesis, if there is exactly one."""
         return self.remaining[0] if len(self.remaining) == 1 else None
 
     @property
@@ -194,7 +214,7 @@ class Decision(Result):
 
     @property
     def more(self) -> int | None:
-        """About how many people more would decide; None where no number of people does."""
+        """Approximate number of additional people for a decision; None if no number is enough."""
         return None if self.people is None else max(0, self.people - self.n)
 
     @cached_property
@@ -217,12 +237,12 @@ class Decision(Result):
         if self.more is None:
             return f"{head}; no number of people decides, because two of them have the same law of reports"
         if self.more == 0:
-            return f"{head}, although so many people decide {them} nine times in ten"
+            return f"{head}, although this number of people decides {them} nine times in ten"
         return f"{head}; about {self.more:,} more people would decide {them}"
 
     @property
     def notes(self) -> list[str]:
-        """The verdict, and what one has to know about it."""
+        """The verdict, and caveats about it."""
         doubt = [] if self.doubt is None else [self.doubt]
         return [self.verdict, *doubt, *([ONE_LOOK] if self.n else [])]
 
@@ -238,40 +258,28 @@ class Decision(Result):
         )
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
-        """The p-values with their bounds; a decision has no confidence intervals, and its arguments do not matter."""
+        """The p-values with their bounds; a decision has no confidence intervals, and its arguments have no effect."""
         low, value = (np.array([_floor(bound[0]) for bound in self.bounds]), np.array(self.p_values))
         rejected = np.array([float(high <= self.level) for _, high in self.bounds])
         more = {"posterior": self.posterior, "anytime": self.anytime, "rejected": rejected}
-        return Rows(self.names, value, np.zeros(len(self.names)), low, value, "", level, False, True, more)
+        return Rows(self.names, value, np.zeros(len(self.names)), low, value, "", float(self.level), more=more)
 
-    def cells(self, rows: Rows, most: int = 20) -> tuple[list[str], list[list[str]]]:
-        head = ["hypothesis", "p-value", "posterior", "p-value, any number of looks", "verdict"]
-        body = []
-        for i, bound in enumerate(self.bounds):
-            out = "rejected" if bound[1] <= self.level else "possible"
-            low, high = (_digits(float(end)) for end in bound)
-            span = high if low == high else f"{low} to {high}"
-            body.append([shown(self.names[i]), span, f"{self.posterior[i]:.4f}", _digits(self.anytime[i]), out])
-        return head, body
+    def drawings(self, view: View, rows: Rows, further: bool = True) -> list[Drawing]:
+        return [Drawing("hypotheses", "points", rows, self.heading)]
 
-    def to_dict(self, level: float = 0.95, population: bool = True, simultaneous: bool = False) -> dict[str, Any]:
-        """The decision as JSON values; the arguments, which are about confidence intervals, do not matter."""
+    def choice(self) -> dict[str, Any]:
         favoured = None if self.favoured is None else label_spec(self.favoured)
+        numbers = zip(self.names, self.p_values, self.posterior.tolist(), self.anytime.tolist(), strict=True)
         return {
-            "kind": self.kind,
-            "protocol": self.protocol,
-            "method": self.method,
-            "n": self.n,
-            "level": float(self.level),
             "outcome": self.outcome,
             "favoured": favoured,
             "remaining": [label_spec(name) for name in self.remaining],
+            "level": float(self.level),
             "verdict": self.verdict,
             "fit": _ceil(self.fit[1]),
             "doubt": self.doubt,
             "more": self.more if self.outcome == "undecided" else None,
-            "rows": self.table().records(json=True),
-            "notes": self.notes,
+            "hypotheses": [(*row, bound[1] <= self.level) for row, bound in zip(numbers, self.bounds, strict=True)],
         }
 
     def repeated(self, noise: float, people: float) -> Decision:
@@ -285,7 +293,7 @@ class Decision(Result):
 
 @lru_cache(maxsize=256)
 def _people(one: tuple[float, ...], other: tuple[float, ...], level: float) -> int | None:
-    """How many reports reject `one` nine times in ten when `other` is true."""
+    """Number of reports that rejects `one` nine times in ten when `other` is true."""
     try:
         return sample_size(one, other, level, MISSED).n
     except NumberError:
@@ -303,13 +311,9 @@ def _floor(value: Fraction) -> float:
 
 
 def _called(name: Label) -> str:
-    """A hypothesis within a sentence: a name of several words is quoted."""
+    """A hypothesis in a sentence: a name of several words is quoted."""
     words = shown(name)
     return words if words.isalnum() else f'"{words}"'
-
-
-def _digits(value: float) -> str:
-    return "below 1e-15" if value < 1e-15 else f"{value:.2g}"
 
 
 def p_text(largest: Fraction) -> str:
@@ -325,15 +329,15 @@ def p_text(largest: Fraction) -> str:
 
 Weights = Sequence[int]
 Bounds = tuple[Fraction, Fraction]
-"""A number that is at least the first and at most the second."""
+"""Lower and upper bound of a number."""
 
 NONE, ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
 
 FEW_REPORTS, FEW_TYPES = 200, 2_000
-"""Up to here the p-value is a fraction."""
+"""Up to these limits the p-value is a fraction."""
 MANY_TYPES = 300_000
 _DIGITS = 80
-# Sums of at most 10^12 logarithms with 80 digits are known to 60: within this distance two may be equal.
+# Sums of at most 10^12 logarithms with 80 digits are accurate to 60: closer than this, two may be equal.
 _NEAR = Decimal("1e-40")
 _BITS = 256
 
@@ -344,12 +348,12 @@ class _Step:
 
     log: Decimal | None
     exponents: tuple[int, ...]
-    """Of the ratio, over the base of coprime integers."""
+    """The exponents of the ratio, over the base of coprime integers."""
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The law of one hypothesis on its possible outputs, and the steps towards each rival; like outputs are merged."""
+    """The law of one hypothesis on its possible outputs, and the steps towards each rival; equal outputs are merged."""
 
     weights: list[int]
     steps: list[tuple[_Step, ...]]
@@ -362,7 +366,7 @@ class _Columns:
 
 
 class Evidence:
-    """Of counts of reports, about hypotheses whose laws of one report are integer weights, all with one sum.
+    """Evidence in counts of reports about hypotheses, whose laws of one report are integer weights with the same sum.
 
     >>> Evidence([[3, 1], [1, 3]], [1, 4]).p_value(0)       # 4 or 5 of 5 of an output of probability 1/4
     (Fraction(1, 64), Fraction(1, 64))
@@ -375,7 +379,7 @@ class Evidence:
         with localcontext(prec=_DIGITS):
             self._logs = {weight: Decimal(weight).ln() for weight in self._powers}
             self.log_likelihood = [self._log_likelihood(law) for law in laws]
-            """Of the counts under each law, up to one constant; None where they are impossible."""
+            """Log-likelihood of the counts under each law, up to one constant; None if they are impossible."""
 
     def _log_likelihood(self, law: Weights) -> Decimal | None:
         seen = [(count, weight) for count, weight in zip(self.counts, law, strict=True) if count]
@@ -383,10 +387,10 @@ class Evidence:
             return None
         return sum((count * self._logs[weight] for count, weight in seen), Decimal(0))
 
-    # -- what is said beside the p-values ----------------------------------------------------------
+    # -- figures next to the p-values --------------------------------------------------------------
 
     def posterior(self) -> list[float]:
-        """The probability of each hypothesis, all being equally likely beforehand; 0 for all if none is possible."""
+        """The probability of each hypothesis, if all are equally likely beforehand; 0 for all if none is possible."""
         found = [log for log in self.log_likelihood if log is not None]
         if not found:
             return [0.0] * len(self.laws)
@@ -396,7 +400,7 @@ class Evidence:
         return [share / whole for share in shares]
 
     def anytime(self, place: int) -> float:
-        """A p-value that holds however often one looks, up to rounding."""
+        """A p-value that holds for any number of looks, up to rounding."""
         own = self.log_likelihood[place]
         if own is None:
             return 0.0
@@ -410,15 +414,15 @@ class Evidence:
     # -- p-values ----------------------------------------------------------------------------------
 
     def p_value(self, place: int) -> Bounds:
-        """The probability under hypothesis `place` of at least as much evidence against it as was observed."""
+        """The probability under hypothesis `place` of at least the observed evidence against it."""
         return self._probability(place, 1)
 
     def fit(self, place: int) -> Bounds:
-        """The probability under hypothesis `place` that another one is at least as likely, relative to it, as now."""
+        """The probability under hypothesis `place` that another one has at least the observed ratio to it."""
         return self._probability(place, 0)
 
     def _probability(self, place: int, least: int) -> Bounds:
-        """That the best rival has at least its observed ratio; 1 where that is not above `least`."""
+        """Probability that the best rival has at least its observed ratio; 1 if that is not above `least`."""
         if self.log_likelihood[place] is None:
             return NONE
         rivals = [other for other in range(len(self.laws)) if other != place]
@@ -435,7 +439,7 @@ class Evidence:
             return self._tail(place, rivals, bar)
 
     def _steps(self, place: int, rival: int) -> list[_Step]:
-        """Towards the rival, per output; outputs that the hypothesis excludes have none that count."""
+        """The step towards the rival for each output; outputs that the hypothesis excludes do not count."""
         nothing = _Step(None, (0,) * len(self._base))
         steps = []
         for own, other in zip(self.laws[place], self.laws[rival], strict=True):
@@ -484,7 +488,7 @@ class Evidence:
 
 
 def _outwards(low: float, high: float, digits: int) -> Bounds:
-    """Bounds with so many digits around two floats."""
+    """Bounds with `digits` digits around two floats."""
     down = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal_from_float(max(low, 0.0))
     up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(high)
     return Fraction(down), min(Fraction(up), Fraction(1))
@@ -500,7 +504,7 @@ def _sum(counted: Sequence[tuple[int, _Step]], size: int) -> _Step:
 
 
 def _reaches(step: _Step, bar: _Step) -> bool | None:
-    """Whether one ratio is at least another; None where they differ in no digit that is known, and are not equal."""
+    """Whether one ratio is at least another; None if they agree in all known digits, but are not equal."""
     if bar.log is None:
         return True
     if step.log is None:
@@ -536,7 +540,7 @@ def _exact(columns: _Columns, n: int, bar: _Step) -> Bounds:
 
 
 def _compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write n as a sum of so many numbers, in order."""
+    """All ways to write n as an ordered sum of `parts` numbers."""
     if parts == 1:
         yield (n,)
         return
@@ -561,7 +565,7 @@ def _binomial(columns: _Columns, n: int, bar: _Step) -> Bounds:
 
 
 def _least_count(up: _Step, down: _Step, n: int, bar: _Step) -> tuple[int, int]:
-    """The least number of reports with step `up` that reaches the bar: from below and from above."""
+    """Lower and upper bound on the least number of reports with step `up` that reaches the bar."""
     if bar.log is None:
         return 0, 0
     size = len(bar.exponents)
@@ -589,8 +593,8 @@ def _least_count(up: _Step, down: _Step, n: int, bar: _Step) -> tuple[int, int]:
 def _upper_tail(n: int, a: int, b: int, k: int) -> Bounds:
     """P(K >= k) for K counting successes of probability a / (a + b), to about 60 digits.
 
-    Weights of the counts relative to the likeliest, in integers: rounded down they are below the truth, rounded up
-    above. They are followed from the likeliest count to either side until they vanish.
+    Weights of the counts relative to the likeliest, in integers: rounded down for the lower bound, rounded up for the
+    upper. They are followed from the likeliest count to either side until they vanish.
     """
     if k <= 0:
         return ALL
@@ -668,7 +672,7 @@ def _all_counts(n: int, parts: int) -> NDArray[np.int64]:
 
 
 def _coprime_base(numbers: set[int]) -> list[int]:
-    """Coprime integers above 1 of which each of these numbers is a product of powers.
+    """Coprime integers above 1 whose powers multiply to each of these numbers.
 
     >>> sorted(_coprime_base({12, 18, 5}))
     [2, 3, 5]

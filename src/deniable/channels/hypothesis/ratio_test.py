@@ -1,38 +1,19 @@
-"""The best test among hypotheses: how often it errs after n reports, how fast that falls, and how many people it needs.
+"""The best test between hypotheses, and its error after n reports.
 
 Promise    no test has a smaller Bayes error (or, at a given type-I error, a smaller type-II error)
-Convention type I: the first hypothesis is true, the test says "second". type II: the other way round
-Binomial   two different likelihood ratios: exact for any n. K counts the output that speaks for the first hypothesis;
-           the best test says "second" when K < k, and P(K >= k) = I_x(k, n-k+1), an incomplete beta function. A test
+Convention type I: the first hypothesis is true, the test decides "second". type II: the other way round
+Binomial   two different likelihood ratios: exact for any n. K counts the output that favours the first hypothesis;
+           the best test decides "second" if K < k, and P(K >= k) = I_x(k, n-k+1), an incomplete beta function. A test
            whose type-I error lies between two k mixes them
-Types      more ratios: all types of n reports, up to 10^7 of them. A type says how often each output occurred;
+Types      more ratios: all types of n reports, up to 10^7 of them. A type counts how often each output occurred;
            n reports over r outputs have C(n + r - 1, r - 1) types against r^n sequences
-Otherwise  a proven bracket [lower, upper] in about 0.1 s whatever n (`_bracket` says why). Measured against exact
+Otherwise  a proven bracket [lower, upper] in about 0.1 s for any n (`_bracket` explains why). Measured against exact
            errors: nine in ten are within 3e-5 of a Bayes error and 2e-3 of a type-II error
 Several    error = sum over types of (sum of prior_h P_h - max of prior_h P_h). Without types, with
            R_ij = sum of min(prior_i P_i, prior_j P_j), it lies between max( max R_ij, sum R_ij / (h - 1) ) and
            min( sum R_ij, 1 - max prior ): sorted terms f_1 >= f_2 >= ... have
            sum over pairs of min = f_2 + 2 f_3 + ... + (h - 1) f_h
 Source     Neyman and Pearson 1933; Kairouz, Oh and Viswanath 2014 for tests on privatized reports
-
-How fast errors fall with the number of reports: exponents and an inequality for every n.
-
-Stein      at a fixed type-I error the best type-II error is e^(-n KL(M0 || M1) + o(n))
-Chernoff   the Bayes error is e^(-n C + o(n)), and at most e^(-n C): C = -min over s of ln sum M0^s M1^(1-s);
-           several hypotheses: the least C over pairs
-Le Cam     type I + type II >= 1 - TV(M0^n, M1^n) >= max( 1 - sqrt(1 - BC^2n), (1 - TV)^n ), exact tensorization of the
-           Bhattacharyya coefficient BC = sum sqrt(M0 M1) = 1 - hellinger2, and of the overlap 1 - TV
-Source     Chernoff 1952; Le Cam 1973; Tsybakov 2009, chapter 2
-
-What privacy costs in people: the effective sample size, and how many reports a test needs.
-
-Factor     D(M0 || M1) / D(P0 || P1): n private reports are worth factor * n answers in the clear. For small epsilon it
-           falls like epsilon^2 (for the binary mechanism and KL: epsilon^2 TV(P0, P1)^2 / (2 KL(P0 || P1)))
-Need       the least n at which some test has both errors at most the given rates: the type-II error of the randomized
-           Neyman-Pearson test never rises with n, so doubling and bisection find it; where errors are only bracketed,
-           so is n
-Picture    effective sample size against epsilon (matplotlib, imported when drawn)
-Source     Kairouz, Oh and Viswanath 2014; Duchi, Jordan and Wainwright 2013
 """
 
 from __future__ import annotations
@@ -41,24 +22,13 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deniable._extras import require
-from deniable.channels.closed_forms import binary, randomized_response
-from deniable.channels.divergences import (
-    FDivergence,
-    Pushes,
-    divergence,
-    find_divergence,
-    marginal_divergence,
-    marginals,
-)
-from deniable.channels.hypothesis._bracket import SAME, Pair, bayes_bracket, bisect, level_bracket, read_pair
+from deniable.channels.hypothesis._bracket import SAME, Pair, bayes_bracket, level_bracket, read_pair
 from deniable.channels.laws import Floats, probability_vector
 from deniable.errors import NumberError, ShapeError
 
@@ -81,8 +51,8 @@ def count_types(n: int, outputs: int) -> int:
 def types(n: int, logs: Floats, progress: Progress | None = None) -> Iterator[Floats]:
     """Blocks of shape (laws, types): log-probabilities under each law of all types of n observations.
 
-    `logs` holds the logarithms of the laws, one row per law. Partial types that have used up their n observations
-    leave at once, so the work is at most twice the number of types.
+    `logs` holds the logarithms of the laws, one row per law. Partial types that have used all n observations
+    are emitted at once, so the work is at most twice the number of types.
     """
     from scipy.special import gammaln
 
@@ -135,7 +105,7 @@ def bayes_by_types(pair: Pair, n: int, prior: float, progress: Progress | None =
 
 
 def level_by_types(pair: Pair, n: int, level: float, progress: Progress | None = None) -> tuple[float, float]:
-    """Type-I and type-II error of the most powerful randomized test of that type-I error."""
+    """Type-I and type-II error of the most powerful randomized test with that type-I error."""
     blocks = [*types(n, np.log(np.stack([pair.p, pair.q])), progress)]
     log0, log1 = np.concatenate(blocks, axis=1)
     order = np.argsort(log0 - log1, kind="stable")
@@ -153,7 +123,7 @@ def level_by_types(pair: Pair, n: int, level: float, progress: Progress | None =
 
 
 def _errors(pair: Pair, n: int, k: int) -> tuple[float, float]:
-    """Type-I and type-II error of saying "second" when K < k."""
+    """Type-I and type-II error of the test that decides "second" if K < k."""
     from scipy.special import betainc
 
     scale0, scale1 = (math.exp(x) for x in pair.log_shared(n))
@@ -175,7 +145,7 @@ def bayes_by_counts(pair: Pair, n: int, prior: float) -> tuple[float, float]:
 
 
 def level_by_counts(pair: Pair, n: int, level: float) -> tuple[float, float]:
-    """Type-I and type-II error of the most powerful randomized test of that type-I error."""
+    """Type-I and type-II error of the most powerful randomized test with that type-I error."""
     low, high = 0, n + 1
     if _errors(pair, n, high)[0] <= level:
         return _errors(pair, n, high)
@@ -195,11 +165,20 @@ def level_by_counts(pair: Pair, n: int, level: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class TestError:
-    """How often the best test errs.
+    """The error probabilities of the best test.
 
-    `lower` and `upper` bracket the number that was asked for: the Bayes error, or the type-II error when a type-I
-    error was given. When `exact`, they coincide with it (to rounding); otherwise `type_one`, `type_two` and `bayes` are
-    estimates from inside the bracket.
+    `lower` and `upper` bracket the requested number: the Bayes error, or the type-II error if a type-I
+    error was given. If `exact`, they coincide with it (to rounding); otherwise `type_one`, `type_two` and `bayes` are
+    estimates inside the bracket.
+
+    Args:
+        type_one: Probability of rejecting the first hypothesis if it is true.
+        type_two: Probability of rejecting the second hypothesis if it is true.
+        bayes: Average error under the prior.
+        lower: Proven lower bound of the requested error.
+        upper: Proven upper bound of the requested error.
+        exact: Whether the bounds coincide, up to rounding.
+        method: How the errors were computed.
     """
 
     __test__: ClassVar[bool] = False
@@ -225,9 +204,20 @@ def likelihood_ratio_test(
 ) -> TestError:
     """The best test between laws m0 and m1 of one report, given n independent reports.
 
-    Without `type_one`, the Bayes test when m0 has probability `prior`; with it, the randomized Neyman-Pearson test of
-    that type-I error. An enumeration of more than `max_types` types gives way to the bracket; `progress`, if given, is
-    called with the fraction enumerated.
+    Without `type_one`, the Bayes test when m0 has probability `prior`; with it, the randomized Neyman-Pearson test with
+    that type-I error.
+
+    Args:
+        m0: The law of one report under the first hypothesis.
+        m1: The law of one report under the second hypothesis.
+        n: Number of reports.
+        prior: Probability of the first hypothesis.
+        type_one: Allowed type-I error; None for the Bayes test.
+        max_types: Number of types above which the errors are bracketed instead of enumerated.
+        progress: Called with the fraction enumerated.
+
+    Returns:
+        The errors of the test.
 
     >>> result = likelihood_ratio_test([0.75, 0.25], [0.25, 0.75], 3)
     >>> result.bayes, result.exact, result.method            # 3 * 9/64 * 1/4 + 1/64, as for a majority of three coins
@@ -272,7 +262,7 @@ def level_test(
     max_types: int = MOST_TYPES,
     progress: Progress | None = None,
 ) -> TestError:
-    """The most powerful test of a given type-I error between two reduced laws."""
+    """The most powerful test with a given type-I error between two reduced laws."""
     method = best_method(pair, n, max_types)
     if method == "bracket":
         lower, upper = level_bracket(pair, n, level)
@@ -288,7 +278,7 @@ def level_test(
 
 
 def best_method(pair: Pair, n: int, max_types: int) -> str:
-    """Which computation serves: "disjoint", "binomial", "types" or "bracket"."""
+    """The computation to use: "disjoint", "binomial", "types" or "bracket"."""
     ratios = pair.llr.size
     if ratios == 0:
         return "disjoint"
@@ -319,7 +309,15 @@ def check_rate(rate: float, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BayesError:
-    """The probability that the best guess is wrong: `value`, inside the proven bracket [lower, upper]."""
+    """The probability that the best guess is wrong: `value`, inside the proven bracket [lower, upper].
+
+    Args:
+        value: The error probability.
+        lower: Proven lower bound.
+        upper: Proven upper bound.
+        exact: Whether the bounds coincide, up to rounding.
+        method: How the error was computed.
+    """
 
     value: float
     lower: float
@@ -336,7 +334,20 @@ def bayes_error(
     max_types: int = MOST_TYPES,
     progress: Progress | None = None,
 ) -> BayesError:
-    """The error of the best guess which of several laws n independent reports came from (uniform prior by default).
+    """The error of the best guess which of several laws generated n independent reports (uniform prior by default).
+
+    Args:
+        distributions: The law of one report under each hypothesis.
+        prior: A probability per hypothesis; uniform if None.
+        n: Number of reports.
+        max_types: Number of types above which the error is bracketed instead of enumerated.
+        progress: Called with the fraction that is done.
+
+    Returns:
+        The error probability with proven bounds.
+
+    Raises:
+        ShapeError: There are fewer than two distributions.
 
     >>> bayes_error([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]).value
     0.5
@@ -363,12 +374,12 @@ def bayes_error(
 
 
 def _merge(laws: Floats) -> Floats:
-    """Add up outputs on which all likelihoods are proportional; drop impossible ones."""
+    """Merge outputs on which all likelihoods are proportional; drop impossible ones."""
     laws = laws[:, laws.max(axis=0) > 0]
     shape = laws / laws.sum(axis=0)
     order = np.lexsort(shape)
     laws, shape = laws[:, order], shape[:, order]
-    # A zero stays apart from a small number: it rules its hypothesis out.
+    # A zero is distinct from a small number: it excludes its hypothesis.
     same = (np.abs(np.diff(shape, axis=1)) <= SAME * np.minimum(shape[:, 1:], shape[:, :-1])).all(axis=0)
     starts = np.flatnonzero(np.concatenate([[True], ~same]))
     return np.asarray(np.add.reduceat(laws, starts, axis=1), dtype=np.float64)
@@ -394,242 +405,3 @@ def _by_pairs(laws: Floats, weights: Floats, n: int, max_types: int) -> tuple[fl
         highs.append(mass * error.upper)
     lower = max(max(lows), math.fsum(lows) / (len(laws) - 1))
     return lower, min(math.fsum(highs), 1 - float(weights.max()))
-
-
-# -- how fast errors fall -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Chernoff:
-    """The Chernoff information `value`, the `exponent` s that attains it, and which two laws it is about."""
-
-    value: float
-    exponent: float
-    pair: tuple[int, int] = (0, 1)
-
-
-def stein_exponent(m0: ArrayLike, m1: ArrayLike) -> float:
-    """KL(m0 || m1): the rate at which the type-II error falls when the type-I error is held."""
-    return divergence(m0, m1, "kl")
-
-
-def chernoff_information(m0: ArrayLike, m1: ArrayLike) -> Chernoff:
-    """The rate at which the Bayes error falls.
-
-    >>> result = chernoff_information([0.75, 0.25], [0.25, 0.75])
-    >>> round(result.value, 12), round(result.exponent, 12)      # ln(2 / sqrt 3)
-    (0.143841036226, 0.5)
-    """
-    pair = read_pair(m0, m1)
-    if pair.llr.size == 0:
-        return Chernoff(math.inf, 0.5)
-    if pair.llr.size == 1 and pair.only0 == pair.only1:
-        return Chernoff(-pair.log_moment(0.5), 0.5)
-    ends = [s for s, past in ((0.0, pair.slope(0.0) >= 0), (1.0, pair.slope(1.0) <= 0)) if past]
-    s = ends[0] if ends else bisect(lambda s: pair.slope(s) > 0, 0.0, 1.0)
-    return Chernoff(max(-pair.log_moment(s), 0.0), s)
-
-
-def least_chernoff_information(distributions: Sequence[ArrayLike]) -> Chernoff:
-    """The rate at which the Bayes error between several laws falls: that of the two hardest to tell apart."""
-    if len(distributions) < 2:
-        raise ShapeError(f"two or more distributions are needed to tell apart, got {len(distributions)}")
-    best = Chernoff(math.inf, 0.5)
-    for i, j in combinations(range(len(distributions)), 2):
-        found = chernoff_information(distributions[i], distributions[j])
-        if found.value <= best.value:
-            best = Chernoff(found.value, found.exponent, (i, j))
-    return best
-
-
-def le_cam_bound(m0: ArrayLike, m1: ArrayLike, n: int) -> float:
-    """No test on n reports has type-I plus type-II error below this (and none an average error below half of it).
-
-    >>> le_cam_bound([0.75, 0.25], [0.25, 0.75], 1)
-    0.5
-    """
-    reports = read_count(n)
-    overlap = 1 - divergence(m0, m1, "tv")
-    square = math.exp(2 * reports * _log1m(divergence(m0, m1, "hellinger2")))
-    return float(max(square / (1 + math.sqrt(1 - square)), max(overlap, 0.0) ** reports))
-
-
-def _log1m(x: float) -> float:
-    return math.log1p(-x) if x < 1 else -math.inf
-
-
-Stage = Callable[[str, float | None], object]
-"""Called with what is being done; how much is left is not known before the end."""
-
-_QUICK_TYPES = 20_000
-_PATIENT_TYPES = 1_000_000
-# An exact error this close to the target, relatively, counts as reaching it.
-_TIE = 1e-11
-
-
-@dataclass(frozen=True, slots=True)
-class SampleSize:
-    """The least sufficient number of reports lies in [lower, upper]; `n` = upper is certainly enough."""
-
-    lower: int
-    upper: int
-
-    @property
-    def n(self) -> int:
-        return self.upper
-
-    @property
-    def exact(self) -> bool:
-        return self.lower == self.upper
-
-
-@dataclass(frozen=True, slots=True)
-class PeopleNeeded:
-    """How many people a test needs when they answer through the channel, and when they answer in the clear."""
-
-    private: SampleSize
-    direct: SampleSize
-
-    @property
-    def factor(self) -> float:
-        """Private respondents for each respondent without privacy."""
-        return self.private.n / self.direct.n if self.direct.n else 1.0
-
-
-def effective_sample_size(channel: Pushes, p0: ArrayLike, p1: ArrayLike, kind: str | FDivergence = "kl") -> float:
-    """The share of the information between p0 and p1 that one report keeps: n reports count as factor * n answers.
-
-    It is at most 1 (data processing). Refused where the divergence of answers in the clear is infinite: no number of
-    reports is worth one such answer by that measure.
-    """
-    clear = divergence(p0, p1, kind)
-    if clear == 0:
-        raise NumberError("the two distributions are the same: there is nothing to tell apart")
-    private = marginal_divergence(channel, p0, p1, kind)
-    if private == float("inf"):
-        raise NumberError("both divergences are infinite: compare with kind='hellinger2', 'tv' or 'js'")
-    if clear == float("inf"):
-        raise NumberError(
-            "answers in the clear are infinitely better by this divergence, because some answer is possible under one "
-            "distribution only: compare with kind='hellinger2', 'tv' or 'js'"
-        )
-    return min(private / clear, 1.0)
-
-
-def sample_size(
-    m0: ArrayLike, m1: ArrayLike, type_one: float, type_two: float, progress: Stage | None = None
-) -> SampleSize:
-    """The least number of reports of law m0 or m1 with which a test errs at most that often either way.
-
-    `progress` is called before each number of reports that is tried.
-
-    >>> sample_size([0.75, 0.25], [0.25, 0.75], 0.05, 0.05)
-    SampleSize(lower=9, upper=9)
-    """
-    check_rate(type_one, "type-I rate")
-    check_rate(type_two, "type-II rate")
-    pair = read_pair(m0, m1)
-    if type_one + type_two >= 1:
-        return SampleSize(0, 0)
-    if pair.llr.size == 1 and pair.only0 == pair.only1 == 0:
-        raise NumberError("the two distributions are the same: no number of reports tells them apart")
-
-    @cache
-    def enough(n: int) -> bool | None:
-        if progress is not None:
-            progress(f"are {n:,} reports enough?", None)
-        return _enough(pair, n, type_one, type_two)
-
-    upper = _least(lambda n: enough(n) is True)
-    lower = _least(lambda n: enough(n) is not False)
-    return SampleSize(lower, upper)
-
-
-def people_needed(
-    channel: Pushes,
-    p0: ArrayLike,
-    p1: ArrayLike,
-    type_one: float,
-    type_two: float,
-    progress: Stage | None = None,
-) -> PeopleNeeded:
-    """How many people tell p0 from p1 with errors at most those rates, with the channel and without it.
-
-    >>> from deniable.channels import randomized_response
-    >>> result = people_needed(randomized_response(2, 1), [0.9, 0.1], [0.5, 0.5], 0.05, 0.05)
-    >>> result.private.n, result.direct.n
-    (75, 13)
-    """
-    private = sample_size(*marginals(channel, p0, p1), type_one, type_two, progress)
-    return PeopleNeeded(private, sample_size(p0, p1, type_one, type_two, progress))
-
-
-def _enough(pair: Pair, n: int, type_one: float, type_two: float) -> bool | None:
-    """Whether n reports suffice; None where the bracket cannot tell."""
-    ratios = pair.llr.size
-    if ratios in (0, 2) or count_types(n, ratios) <= _QUICK_TYPES:
-        return level_test(pair, n, 0.5, type_one).type_two <= type_two * (1 + _TIE)
-    width = math.inf
-    for nodes in (2**13, 2**16, 2**18):
-        lower, upper = level_bracket(pair, n, type_one, nodes)
-        if upper <= type_two:
-            return True
-        if lower > type_two:
-            return False
-        if upper - lower > width / 4:
-            break  # rounding, no longer resolution, sets the width
-        width = upper - lower
-    if count_types(n, ratios) <= _PATIENT_TYPES:
-        return level_test(pair, n, 0.5, type_one).type_two <= type_two * (1 + _TIE)
-    return None
-
-
-def _least(holds: Callable[[int], bool]) -> int:
-    """The least n >= 1 that holds, for a property that once true stays true."""
-    low, high = 0, 1
-    while not holds(high):
-        if high == MOST_REPORTS:
-            raise NumberError("10^12 reports cannot be shown to be enough: the two distributions are too close")
-        low, high = high, min(2 * high, MOST_REPORTS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-# -- a picture ------------------------------------------------------------------------------------------
-
-
-def plot_effective_sample_size(
-    p0: ArrayLike,
-    p1: ArrayLike,
-    epsilons: Sequence[float] | None = None,
-    kind: str | FDivergence = "kl",
-    ax: Any = None,
-) -> Any:
-    """Factor by which n shrinks, for the binary mechanism and k-ary randomized response, on logarithmic axes.
-
-    The dashed line has slope epsilon^2 and meets the binary mechanism at the smallest epsilon. Returns the axes.
-    """
-    pyplot = require("matplotlib.pyplot", "plot")
-    first = probability_vector(p0, what="first distribution")
-    second = probability_vector(p1, first.size, what="second distribution")
-    levels = np.sort(np.geomspace(0.05, 8, 40) if epsilons is None else np.asarray(epsilons, np.float64))
-    one_bit = [effective_sample_size(binary(first, second, float(e)), first, second, kind) for e in levels]
-    direct = [effective_sample_size(randomized_response(first.size, float(e)), first, second, kind) for e in levels]
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(6, 4), layout="constrained")
-    ax.loglog(levels, one_bit, label="binary mechanism")
-    ax.loglog(levels, direct, label=f"randomized response, k = {first.size}")
-    reference = one_bit[0] * (levels / levels[0]) ** 2
-    shown = reference <= 1
-    ax.loglog(levels[shown], reference[shown], "--", color="0.5", label="slope epsilon^2")
-    ax.set_xlabel("epsilon")
-    ax.set_ylabel("effective sample size / n")
-    ax.set_title(f"What privacy costs ({find_divergence(kind).name})")
-    ax.grid(True, which="both", alpha=0.2)
-    ax.legend()
-    return ax

@@ -1,23 +1,23 @@
-"""The iterative Bayesian update as a numerical method: reach the maximum likelihood, prove it, and say how sure it is.
+"""The iterative Bayesian update as a numerical method: maximum likelihood with a certificate and standard errors.
 
 Map        x'_i = x_i f_i with f_i = sum_y q_y C_iy / (x C)_y: Bayes' rule averaged over the observed outputs
 Promise    the log-likelihood does not fall from one map to the next (by more than rounding)
 Stop       log max_i f_i <= tolerance: the log-likelihood per person is concave with slope f and x.f = 1, so
            no distribution on the support of the start is better by more than that many nats
 Speed      SQUAREM extrapolates each pair of maps (scheme S3); after a few pairs damped Newton steps finish
-           the job where the number of inputs allows. A candidate that lowers the likelihood is dropped
-           for the plain map
-Model      the likelihoods C_iy come as a matrix (`MatrixModel`) or as anything else that can mix them (`Model`): a
-           protocol's reports are too many for a matrix
+           if the number of inputs allows. A candidate that lowers the likelihood is replaced
+           by the plain map
+Model      the likelihoods C_iy come as a matrix (`MatrixModel`) or as any other object that can mix them (`Model`): a
+           protocol has too many reports for a matrix
 Source     Dempster, Laird and Rubin 1977; Agrawal and Aggarwal 2001; Varadhan and Roland 2008
 
-Newton's method for a concave function on the simplex, written on its fixed-point equations.
+Newton's method for a concave function on the simplex, applied to its fixed-point equations.
 
 Promise    a candidate point with positive entries and sum one; the caller keeps it only if it is better
 Equations  x_i (g_i - x.g) = 0, which expectation-maximization and Blahut-Arimoto iterate on, and which
            hold at the maximum; with H the negative Hessian and s_i = max(x.g - g_i, 0), a step d solves
            (H + diag(s / x) + damping / x) d = g - x.g - l, where l makes the entries of d sum to zero
-Why        entries that belong at zero go there in a few steps without being named, and the matrix, scaled by
+Why        entries that belong at zero get there in a few steps without being identified, and the matrix, scaled by
            sqrt(x) from both sides, has eigenvalues of moderate size however small the entries become
 Cost       one product and one solution of a k x k system
 
@@ -25,13 +25,13 @@ Standard errors of a maximum-likelihood estimate, from the curvature of the like
 
 Formula    information J = n C diag(1 / m) C^T with m = f C; its inverse among vectors that sum to zero is the
            covariance
-Expected   an output that never came is as informative as its probability says. Leaving it out (the observed
-           information) makes the errors of rare answers ten times too large at epsilon 8, or infinite
-Space      coordinates are the differences to the most common answer: k - 1 of them, in which J is regular where the
-           data determine everything. Each is scaled to unit length before anything is called flat
-Rank       where it is known from the exact law it says how many directions are flat. Elsewhere, and for laws that are
+Expected   an output that was never observed carries the information that its probability implies. Leaving it out
+           (the observed information) makes the errors of rare answers ten times too large at epsilon 8, or infinite
+Space      coordinates are the differences to the most common answer: k - 1 of them, in which J is regular if the
+           data determine everything. Each is scaled to unit length before any direction is classified as flat
+Rank       if known from the exact law, it determines how many directions are flat. Otherwise, and for laws that are
            regular but beyond floats, a direction is flat below `FLAT` of the largest
-Boundary   the constraint f >= 0 is ignored: an entry at zero gets the error that it would have as a free one.
+Boundary   the constraint f >= 0 is ignored: an entry at zero gets the error that it would have if it were free.
            `support="active"` keeps zero entries fixed instead: narrower, but its intervals miss small
            frequencies far too often (62% of nominal 95% at eight values, epsilon 1, n = 500)
 Infinite   where the data leave an entry undetermined (fewer independent rows than inputs)
@@ -53,7 +53,7 @@ from deniable.channels.laws import Floats
 # -- Newton's method ----------------------------------------------------------------------------------
 
 
-# One step shrinks an entry to no less than this share of itself, so that a wrong step can be undone.
+# One step shrinks an entry to no less than this fraction of itself, so that a wrong step can be undone.
 SHRINK = 1e-3
 
 
@@ -103,15 +103,15 @@ Acceleration = Literal["plain", "squarem", "newton"]
 
 WARM_UP = 5  # extrapolated pairs before the first Newton step
 NEWTON_LIMIT = 4096  # inputs; beyond, the k x k system costs more than it saves
-EXTRAPOLATED_SHRINK = 0.1  # an extrapolation below zero stops at this share of the plain map's value
+EXTRAPOLATED_SHRINK = 0.1  # an extrapolation below zero stops at this fraction of the plain map's value
 
 
 class Model(Protocol):
-    """The likelihoods of what was observed, C_iy for input i and observation y, in whatever form is fastest."""
+    """The likelihoods of the observations, C_iy for input i and observation y, in the fastest form."""
 
     @property
     def newton(self) -> bool:
-        """Whether Newton steps pay."""
+        """Whether Newton steps are worth their cost."""
 
     def mix(self, point: Floats) -> Floats:
         """sum_i x_i C_iy for each y."""
@@ -168,7 +168,7 @@ def maximize(
 ) -> Solution:
     """Maximize share.log(mixture of x) over distributions x on the support of `start`.
 
-    `share` must be positive (leave out what was never seen) and the mixture of `start` too.
+    `share` must be positive (leave out unobserved outputs) and so must the mixture of `start`.
     """
     support = start > 0
     ascent = _Ascent(model, share, [])
@@ -211,7 +211,7 @@ class _Ascent:
         return marginal, factor
 
     def gain(self, old: Floats, new: Floats, marginal: Floats | None = None) -> float:
-        """How much better `new` is than `old`: from the difference, because close to the maximum
+        """The gain of `new` over `old`: computed from the difference, because close to the maximum
         the two log-likelihoods agree in every digit long before the points do."""
         if marginal is None:
             marginal = self.model.mix(old)
@@ -257,7 +257,7 @@ def _snap(
     tolerance: float,
     support: NDArray[np.bool_],
 ) -> tuple[Floats, Floats, float]:
-    """Entries on their way to zero become zero, if the certificate survives it."""
+    """Set entries that tend to zero to zero, if the certificate still holds."""
     leaving = (point > 0) & (point <= 1 - factor)
     if not leaving.any() or leaving.all():
         return point, factor, gap
@@ -274,7 +274,7 @@ def _snap(
 
 @contextmanager
 def progress_bar(wanted: bool, title: str, tolerance: float) -> Iterator[Callable[[int, float], None] | None]:
-    """Yields what `maximize` should call after each update, or None."""
+    """Yields the callback for `maximize` after each update, or None."""
     if not wanted:
         yield None
         return
@@ -296,11 +296,11 @@ def progress_bar(wanted: bool, title: str, tolerance: float) -> Iterator[Callabl
         yield report
 
 
-# Of the largest singular value of a matrix with rows of unit length: rounding leaves about 1e-16 k of it.
+# Relative to the largest singular value of a matrix with rows of unit length: rounding leaves about 1e-16 k of it.
 FLAT = 1e-12
-# The same for the eigenvalues of a matrix that was added up in single precision.
+# The same for the eigenvalues of a matrix that was summed in single precision.
 FLAT_SINGLE = 1e-6
-# How much of a unit vector may lie in flat directions while its entry counts as determined.
+# Maximum part of a unit vector in flat directions while its entry counts as determined.
 _HIDDEN = 1e-7
 
 
@@ -322,7 +322,7 @@ class Curvature:
     def of(cls, rows: Floats, frequencies: Floats, n: float, rank: int | None = None) -> Curvature:
         size = frequencies.size
         marginal = frequencies @ rows
-        # An output that the estimate excludes but the channel allows: as if one person in n could cause it.
+        # An output that the estimate excludes but the channel allows counts as if one person in n could cause it.
         marginal = np.where(marginal > 0, marginal, rows.max(axis=0) / n)
         weights = np.sqrt(np.divide(n, marginal, out=np.zeros_like(marginal), where=marginal > 0))
         reference = int(np.argmax(frequencies))
@@ -345,7 +345,7 @@ class Curvature:
         inverse = np.divide(1.0, self.lengths, out=np.zeros_like(self.lengths), where=self.lengths > 0)
         parts = self.directions[:, curved] / self.sizes[curved] * inverse[:, None]
         others = (parts @ self.right[curved]) * self.weights
-        others -= (others @ rows[self.reference])[:, None]  # no difference where everybody gives the reference
+        others -= (others @ rows[self.reference])[:, None]  # no difference if everybody gives the reference answer
         return np.insert(others, self.reference, 1 - others.sum(axis=0), axis=0).T
 
 
@@ -358,7 +358,17 @@ def fisher_stderr(
 ) -> Floats:
     """Standard errors of `frequencies`, estimated from the counts `observed` through the channel `rows`.
 
-    `rank` is the number of independent rows, where the exact law says it.
+    `rank` is the number of independent rows, if the exact law gives it.
+
+    Args:
+        rows: The channel's matrix.
+        observed: Count of each output.
+        frequencies: The estimated shares.
+        support: "all" inputs are free, or only the "active" ones with a positive share.
+        rank: Number of independent rows, if the exact law gives it.
+
+    Returns:
+        A standard error per input; zero where an input is not free.
     """
     free = np.ones(frequencies.size, dtype=bool) if support == "all" else frequencies > 0
     errors = np.zeros(frequencies.size)

@@ -1,6 +1,6 @@
 """Estimators of the true answers from counts of noisy ones: matrix inversion, maximum likelihood and the bootstrap.
 
-Matrix inversion undoes the channel: unbiased first; back into the simplex only when asked.
+Matrix inversion undoes the channel: unbiased by default; projected onto the simplex only on request.
 
 Estimate   r = q C^-1, with q the shares of the outputs (rows of C are true answers); exactly unbiased, and
            it may be negative
@@ -10,7 +10,7 @@ Error      covariance B^T (diag(q) - q q^T) B / n with B = C^-1. A projected est
 Refuses    channels that are not square or (nearly) singular: there `ibu` works
 Source     Warner 1965; Agrawal, Srikant and Thomas 2005
 
-Maximum likelihood is the distribution of true answers under which the counts are most likely. The iterative Bayesian
+Maximum likelihood gives the distribution of true answers under which the counts are most likely. The iterative Bayesian
 update (IBU), also called expectation-maximization (EM), finds it for any channel; k-ary randomized response has a
 closed form.
 
@@ -26,7 +26,7 @@ Closed     for p on the diagonal and q < p elsewhere: f_v = max(0, (c_v / l - q)
            descending order with c_v > l q throughout; it costs one sort
 Source     Agrawal and Aggarwal 2001; ElSalamouny and Palamidessi 2020; Varadhan and Roland 2008 for SQUAREM
 
-The bootstrap says how much an estimate would vary if the same crowd were asked again.
+The bootstrap measures how much an estimate would vary if the same crowd were asked again.
 
 Draws      counts from a multinomial with the observed shares, `replicates` times, and estimates from each
 Returns    the estimate from the real counts, with the replicates' standard deviation as `stderr` and their
@@ -63,7 +63,7 @@ from deniable.labels import shown
 from deniable.postprocess import clip_renormalize, project_simplex
 from deniable.results.significance import Misfit, channel_misfit
 
-# Entries that the exact law makes equal may differ in the last place of their float view.
+# Entries that are equal in the exact law may differ in the last digit of their float view.
 SAME = 1e-12
 
 # Two primes below 2^31, so that products of residues fit in 64 bits.
@@ -73,7 +73,7 @@ _MOST_STEPS = 4 * 10**9
 Counts = ArrayLike | Mapping[Any, float]
 
 
-# -- what an estimator is given, and facts about its channel --------------------------------------------
+# -- the input of an estimator, and facts about its channel ---------------------------------------------
 
 
 def read(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
@@ -108,7 +108,7 @@ def log_likelihood(rows: Floats, observed: Floats, frequencies: Floats) -> float
 
 
 def likelihood_gap(rows: Floats, observed: Floats, frequencies: Floats) -> float:
-    """An upper bound of how far a distribution is from the maximum likelihood, in nats per person."""
+    """An upper bound on the distance of a distribution from the maximum likelihood, in nats per person."""
     seen = observed > 0
     marginal = frequencies @ rows[:, seen]
     if (frequencies < 0).any():
@@ -120,16 +120,16 @@ def likelihood_gap(rows: Floats, observed: Floats, frequencies: Floats) -> float
 
 
 def binomial_view(rows: Floats, observed: Floats) -> BinomialView | None:
-    """Each count as a binomial variable of its own input's frequency, where the channel allows it.
+    """Each count as a binomial variable of its own input's frequency, if the channel allows it.
 
-    That is so when all *other* inputs produce output v equally often: every 2 x 2 channel and every k-ary
+    That holds if all *other* inputs produce output v equally often: every 2 x 2 channel and every k-ary
     randomized response.
     """
     k, m = rows.shape
     if k != m or k < 2:
         return None
     hit = np.diagonal(rows).copy()
-    # Column v of `others` holds what the other inputs make of output v.
+    # Column v of `others` holds the probabilities of output v for the other inputs.
     others = rows.T[~np.eye(k, dtype=bool)].reshape(k, k - 1).T
     miss = others.mean(axis=0)
     if np.abs(others - miss).max() > SAME or np.abs(hit - miss).min() <= SAME:
@@ -138,10 +138,10 @@ def binomial_view(rows: Floats, observed: Floats) -> BinomialView | None:
 
 
 def independent_rows(channel: Channel) -> int:
-    """The rank of the channel, from its integers; from floats where elimination would take minutes.
+    """The rank of the channel, from its integers; from floats if elimination would take minutes.
 
     A rank modulo a prime is never above the true one, and below it only if the prime divides certain determinants: two
-    primes agree on a wrong rank with a chance of about 1e-17.
+    primes agree on a wrong rank with probability about 1e-17.
     """
     k, m = channel.numerators.shape
     most = min(k, m)
@@ -178,12 +178,20 @@ def _rank_modulo(table: NDArray[np.int64], prime: int) -> int:
 
 Projection = Literal["clip", "simplex"]
 
-# Beyond this condition number rounding alone could swamp the estimate.
+# Beyond this condition number rounding alone could dominate the estimate.
 WORST_CONDITION = 1e12
 
 
 def invert(channel: Channel, counts: Counts, project: Projection | None = None) -> Inference:
     """Frequencies of the true answers from counts of the noisy ones.
+
+    Args:
+        channel: The channel; its matrix has to have an inverse.
+        counts: Count of each output: a list in their order, or a mapping.
+        project: How the estimate is made a distribution: "clip" or "simplex"; None leaves it as it is.
+
+    Returns:
+        The unbiased estimate, projected if requested.
 
     >>> coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["yes", "no"])
     >>> invert(coin, {"yes": 400, "no": 600}).frequencies.round(6).tolist()
@@ -231,7 +239,7 @@ def _likeliest(channel: Channel, observed: Floats) -> Floats:
 
 
 def inverse_of(channel: Channel) -> Floats:
-    """C^-1, or a refusal that says why there is none."""
+    """C^-1, or an error that explains why the channel has no inverse."""
     rows = channel.rows
     k, m = rows.shape
     if k != m:
@@ -272,8 +280,23 @@ def ibu(
     """Frequencies of the true answers from counts of the noisy ones.
 
     `accelerate=True` extrapolates (SQUAREM) and then takes Newton steps; "squarem" only extrapolates; False
-    iterates Bayes' rule as it stands, which may need 100,000 iterations where a hundred would do. Stops when
+    iterates plain Bayes' rule, which may need 100,000 iterations instead of a hundred. Stops when
     `gap` is at most `tolerance`, or after `max_iterations` updates with `converged` False.
+
+    Args:
+        channel: The channel.
+        counts: Count of each output: a list in their order, or a mapping.
+        start: First guess of the shares; uniform if None.
+        accelerate: True, "squarem", "newton", or False for plain iteration.
+        tolerance: Largest distance from the maximum log-likelihood per person.
+        max_iterations: Number of updates after which the iteration stops.
+        progress: Whether a progress bar is shown.
+
+    Returns:
+        The maximum-likelihood estimate.
+
+    Raises:
+        NumberError: The tolerance is not positive, or there are no iterations.
 
     >>> coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["yes", "no"])
     >>> ibu(coin, {"yes": 400, "no": 600}).frequencies.round(6).tolist()
@@ -324,7 +347,7 @@ def solve(
     max_iterations: int = 10_000,
     report: Callable[[int, float], None] | None = None,
 ) -> Solution:
-    """The iteration on arrays; outputs that were never seen do not enter the likelihood."""
+    """The iteration on arrays; outputs that were never observed do not enter the likelihood."""
     seen = observed > 0
     share = observed[seen] / observed.sum()
     return maximize(MatrixModel(rows[:, seen]), share, start, acceleration, tolerance, max_iterations, report)
@@ -353,13 +376,13 @@ def _check_start(channel: Channel, start: Floats, observed: Floats) -> None:
 def _errors(
     rows: Floats, observed: Floats, point: Floats, support: NDArray[np.bool_], rank: int
 ) -> tuple[Floats, ScoreView | None]:
-    """Standard errors; and what score intervals need, if the start excluded nothing."""
+    """Standard errors, and the inputs of score intervals if the start excluded nothing."""
     errors = np.zeros(point.size)
     if support.sum() < 2:
         return errors, None
     known = rank if support.all() or rank == support.size else None
     if known is not None:
-        known -= int((~support).sum())  # with independent rows, so are any of them
+        known -= int((~support).sum())  # any subset of independent rows is independent
     curvature = Curvature.of(rows[support], point[support], float(observed.sum()), known)
     errors[support] = curvature.errors()
     if not support.all():
@@ -372,6 +395,16 @@ def _errors(
 
 def mle_randomized_response(channel: Channel | tuple[float, float], counts: Counts) -> Inference:
     """The distribution under which the counts are most likely; `channel` may be the pair (p, q).
+
+    Args:
+        channel: A channel of randomized response, or the pair (p, q).
+        counts: Count of each output: a list in their order, or a mapping.
+
+    Returns:
+        The maximum-likelihood estimate.
+
+    Raises:
+        ProbabilityError: (p, q) is not the law of randomized response for this many counts.
 
     >>> mle_randomized_response((0.6, 0.2), [70, 25, 5]).frequencies.round(6).tolist()
     [0.973684, 0.026316, 0.0]
@@ -429,7 +462,7 @@ def response_mle(observed: Floats, p: float, q: float) -> Floats:
     descending = observed[order]
     size = np.arange(1, observed.size + 1)
     scale = np.cumsum(descending) / (size * q + (p - q))
-    # The last value of a consistent prefix is its smallest, so it alone decides.
+    # The last value of a consistent prefix is its smallest, so it alone is decisive.
     longest = int(np.flatnonzero(descending > scale * q)[-1]) + 1
     frequencies = np.zeros(observed.size)
     frequencies[order[:longest]] = (descending[:longest] / scale[longest - 1] - q) / (p - q)
@@ -455,7 +488,21 @@ Estimator = Literal["ibu", "inversion", "clip", "simplex", "closed form"] | Call
 def bootstrap(
     channel: Channel, counts: Counts, estimator: Estimator = "ibu", replicates: int = 200, seed: int = 0
 ) -> Inference:
-    """An estimate with error bars from resampling; `estimator` may be any function (channel, counts)."""
+    """An estimate with error bars from resampling; `estimator` may be any function (channel, counts).
+
+    Args:
+        channel: The channel.
+        counts: Count of each output: a list in their order, or a mapping.
+        estimator: Name of an estimator, or a function (channel, counts).
+        replicates: Number of resamples, at least 2.
+        seed: Seed of the resampling.
+
+    Returns:
+        The estimate, with standard errors and intervals from the replicates.
+
+    Raises:
+        NumberError: There are fewer than 2 replicates, or the counts are not whole numbers.
+    """
     if replicates < 2:
         raise NumberError(f"at least 2 replicates are needed, not {replicates!r}")
     rows, observed = read(channel, counts)
@@ -472,12 +519,12 @@ def bootstrap(
 def _prepare(
     channel: Channel, rows: Floats, observed: Floats, estimator: Estimator
 ) -> tuple[Inference, Callable[[Floats], Floats]]:
-    """The estimate from the real counts, and the fastest way to the same from others."""
+    """The estimate from the real counts, and the fastest function for the same estimate from other counts."""
     if callable(estimator):
         return estimator(channel, observed), lambda draw: estimator(channel, draw).frequencies
     if estimator == "ibu":
         estimate = ibu(channel, observed)
-        # A start near the answer saves most of the work; a share of uniform keeps every entry alive.
+        # A start near the answer saves most of the work; a fraction of uniform keeps every entry positive.
         start = 0.9 * estimate.frequencies + 0.1 / len(channel.inputs)
         return estimate, lambda draw: solve(rows, draw, start).point
     if estimator == "closed form":

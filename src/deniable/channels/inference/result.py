@@ -1,4 +1,4 @@
-"""What inference returns: a distribution over true answers, with its error bars and how it was found.
+"""The result of inference: a distribution over true answers, with its error bars and how it was found.
 
 Model      respondents are drawn independently from a population with the true frequencies, and each answer
            goes through the channel: the noisy counts are multinomial. Error bars are for the population
@@ -31,7 +31,8 @@ from deniable._extras import require
 from deniable.channels.laws import Floats, probability_vector
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import Label, shown, text
-from deniable.results import NOTHING, Result, Rows, finite
+from deniable.results import NOTHING, Result, Rows
+from deniable.results.rows import Picture
 from deniable.results.shares import clopper_pearson
 
 # -- score intervals ------------------------------------------------------------------------------------
@@ -39,16 +40,16 @@ from deniable.results.shares import clopper_pearson
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreView:
-    """What the intervals of all entries need."""
+    """The quantities that the intervals of all entries need."""
 
     centre: Floats
-    """r."""
+    """The unbiased estimate r."""
     without: Floats
-    """n times the variance of r at t = 0 is this."""
+    """n times the variance of r at t = 0."""
     alone: Floats
-    """n times the variance at t = 1 is this, less 1."""
+    """n times the variance at t = 1, plus 1."""
     step: Floats
-    """Half of what one report moves r at most."""
+    """Half of the largest change of r by one report."""
     n: float
     determined: NDArray[np.bool_]
 
@@ -64,7 +65,7 @@ class ScoreView:
         alone = (rows * squares.T).sum(axis=1)
         mixed = shares @ rows @ squares - shares * alone
         rest = 1 - shares
-        # Where everybody gives the one answer, the others are anything: the mean over all of them.
+        # If everybody gives the one answer, the others are arbitrary: use the mean over all of them.
         even = (rows.sum(axis=0) @ squares - alone) / max(1, shares.size - 1)
         without = np.where(rest > 1e-12, mixed / np.maximum(rest, 1e-12), even)
         step = np.ptp(influence, axis=0) / (2 * n)
@@ -78,11 +79,11 @@ class ScoreView:
         return ends
 
     def _root(self, centre: Floats, z2: float, side: int) -> Floats:
-        """Of (1 + z2) t^2 - (2 r + z2 (b - a)) t + r^2 - z2 a = 0, to one side."""
+        """A root of (1 + z2) t^2 - (2 r + z2 (b - a)) t + r^2 - z2 a = 0, on one side."""
         half = centre + z2 * (self.alone - self.without) / 2
         inside = half**2 - (1 + z2) * (centre**2 - z2 * self.without)
         root = (half + side * np.sqrt(np.maximum(inside, 0.0))) / (1 + z2)
-        # What is within one step of the estimate is never excluded, also beyond [0, 1], where no variance is known.
+        # Values within one step of the estimate are never excluded, even beyond [0, 1], where no variance is known.
         end: Floats = np.minimum(root, centre) if side < 0 else np.maximum(root, centre)
         return end
 
@@ -107,10 +108,31 @@ class BinomialView:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inference(Result):
-    """An estimate of the distribution of true answers."""
+    """An estimate of the distribution of true answers.
+
+    Args:
+        frequencies: Estimated share of each input.
+        stderr: Standard error of each share.
+        method: Name of the estimator.
+        observed: Count of each output.
+        inputs: Labels of the inputs.
+        outputs: Labels of the outputs.
+        log_likelihood: Total log-likelihood of the estimate.
+        gap: No distribution has a log-likelihood per person higher by more than this (NaN outside the simplex).
+        iterations: Number of Bayesian updates; 0 for closed forms.
+        trace: The total log-likelihood at each update.
+        converged: Whether the iteration reached its tolerance.
+        identifiable: Whether different distributions of answers always give different distributions of outputs.
+        constrained: Whether the method confines the estimate to the simplex.
+        raw: The unbiased estimate behind a projected one; `stderr` and `interval` belong to it.
+        binomial: Counts behind exact intervals, if each share is a function of one binomial count.
+        score: What score intervals are computed from, if the method has them.
+        replicates: Estimates from resampled counts, one row per replicate, if the bootstrap made them.
+    """
 
     kind: ClassVar[str] = "shares"
     heading: ClassVar[str] = "share"
+    picture: ClassVar[Picture] = "bars"
     protocol: ClassVar[str] = "channel"
 
     frequencies: Floats
@@ -121,18 +143,12 @@ class Inference(Result):
     outputs: tuple[Label, ...]
     log_likelihood: float
     gap: float
-    """No distribution has a log-likelihood per person higher by more than this (NaN outside the simplex)."""
     iterations: int = 0
-    """Bayesian updates that were computed; 0 for closed forms."""
     trace: Floats = field(default_factory=lambda: np.empty(0))
-    """The total log-likelihood at each of them."""
     converged: bool = True
     identifiable: bool = True
-    """Whether different distributions of answers always give different distributions of outputs."""
     constrained: bool = True
-    """Whether the method confines the estimate to the simplex."""
     raw: Floats | None = None
-    """The unbiased estimate behind a projected one; `stderr` and `interval` belong to it."""
     binomial: BinomialView | None = None
     score: ScoreView | None = None
     replicates: Floats | None = None
@@ -144,13 +160,13 @@ class Inference(Result):
 
     @classmethod
     def nothing(cls, inputs: tuple[Label, ...], outputs: tuple[Label, ...], method: str) -> Inference:
-        """What is known before the first report."""
+        """The result before the first report."""
         unknown = np.full(len(inputs), np.nan)
         return cls(unknown, unknown, method, np.zeros(len(outputs)), inputs, outputs, math.nan, math.nan)
 
     @property
     def n(self) -> float:
-        """How many reports were counted."""
+        """Number of reports."""
         total = float(self.observed.sum())
         return int(total) if total.is_integer() else total
 
@@ -167,7 +183,7 @@ class Inference(Result):
         """A (k, 2) array of confidence intervals, one per frequency.
 
         `simultaneous` makes all k hold at once with the stated confidence (Bonferroni). The interval of a
-        projected estimate is the raw estimate's, cut to [0, 1]: it may lie beside the projected value. Without reports
+        projected estimate is the raw estimate's, cut to [0, 1]: it may not contain the projected value. Without reports
         every interval is [0, 1].
         """
         if not 0 < level < 1:
@@ -225,7 +241,7 @@ class Inference(Result):
         return Rows(self.inputs, self.frequencies, self.stderr, low, high, "", level, simultaneous, population, more)
 
     def repeated(self, noise: float, people: float) -> Inference:
-        """The larger factor for both: what of an error is noise is not known here."""
+        """The larger factor for both: the noise part of an error is not known here."""
         most = max(noise, people)
         score, binomial = self.score, self.binomial
         if score is not None:
@@ -249,15 +265,16 @@ class Inference(Result):
         return said
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """How the estimate was found, and how often each output came."""
+        own: dict[str, Any] = {"log_likelihood": self.log_likelihood, "gap": self.gap, "iterations": self.iterations}
+        own |= {"converged": self.converged, "identifiable": self.identifiable}
+        return own | {"observed": dict(zip(map(text, self.outputs), self.observed.tolist(), strict=True))}
+
+    @property
     def title(self) -> str:
         steps = f"; {self.iterations} updates, within {self.gap:.1e} nats per report of the maximum"
         return f"{self.method}, n = {self.n:,}{steps if self.iterations else ''}"
-
-    def to_dict(self, level: float = 0.95, population: bool = True, simultaneous: bool = False) -> dict[str, Any]:
-        own = {"log_likelihood": finite(self.log_likelihood), "gap": finite(self.gap), "iterations": self.iterations}
-        own |= {"converged": self.converged, "identifiable": self.identifiable}
-        observed = dict(zip(map(text, self.outputs), self.observed.tolist(), strict=True))
-        return super().to_dict(level, population, simultaneous) | own | {"observed": observed}
 
     def plot(
         self,
@@ -279,7 +296,7 @@ class Inference(Result):
 
 
 def _draw(result: Inference, truth: ArrayLike | None, rows: Rows, ax: Any) -> Any:
-    """Bars side by side, the estimate with whiskers; the noisy shares only where outputs are the inputs."""
+    """Bars side by side, the estimate with whiskers; the noisy shares only if outputs equal inputs."""
     k = len(result.inputs)
     known = None if truth is None else probability_vector(truth, k, "truth")
     if ax is None:

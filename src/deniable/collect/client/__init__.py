@@ -1,4 +1,4 @@
-"""The device's client: randomize locally, write it down, send the same bytes until they have arrived."""
+"""The device's client: randomize locally, record it, send the same bytes until they have arrived."""
 
 from __future__ import annotations
 

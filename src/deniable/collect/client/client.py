@@ -6,22 +6,22 @@ Refused    before anything leaves: other bytes than the pinned survey, a survey 
            unknown or missing answers, a spent budget, an opted-out device (which makes no request at all), a survey
            that replaces a pinned one until somebody has agreed to the differences
 Messages   never contain an answer, and nothing is logged
-Shares     where the survey names several collectors, each gets its share and no more. A submission is sent when all
-           of them have taken theirs; until then the ledger has all shares, which together tell the answer
-Relay      where the survey names one, submissions are sealed for the collector and sent there, and nowhere else
+Shares     if the survey names several collectors, each gets its share and no more. A submission counts as sent when
+           all of them have accepted theirs; until then the ledger has all shares, which together reveal the answer
+Relay      if the survey names one, submissions are sealed for the collector and sent there, and nowhere else
 Metadata   a request carries the survey's fingerprint, the submission and nothing else (`collect.http`); the server
-           still sees the address that it comes from, unless a relay stands between
+           still sees the address that it comes from, unless there is a relay in between
 
-What a reply means for the bytes that were sent; the same bytes go out until the server has answered for them:
+What a reply means for the bytes that were sent; the same bytes are sent until the server has answered for them:
 
-200        sent; or, where the reply lists it as rejected, dropped with the server's reason
-4xx        dropped with the status, where it is about the report: the same bytes would be refused again. A refusal of
-           the key, the address or the moment (`ABOUT_THE_WAY`) is tried again
-5xx        tried again; like 429, not before the time that Retry-After names
-No reply   tried again: the server may have counted it, and then counts the id only once
-Other      a redirect, or a page of some captive portal, is no answer of this service: tried again
+200        sent; or, if the reply lists it as rejected, dropped with the server's reason
+4xx        dropped with the status, if it is about the report: the same bytes would be refused again. A refusal of
+           the key, the address or the moment (`ABOUT_THE_WAY`) is retried
+5xx        retried; like 429, not before the time in Retry-After
+No reply   retried: the server may have counted it, and then counts the id only once
+Other      a redirect, or a page of some captive portal, is not an answer of this service: retried
 Deleting   200 with "deleted" true or false, 409 of a service that keeps no reports, or 410 of one that has deleted the
-           survey is an answer; anything else is none, and the id is kept
+           survey is an answer; after any other reply the id is kept
 Pauses     1 s, doubled up to 30 s, each times a random factor from 1/2 to 1
 """
 
@@ -78,7 +78,7 @@ SHORTEST, LONGEST = 1.0, 30.0
 MOST_PATIENCE = 86_400.0
 
 ABOUT_THE_WAY = (401, 403, 404, 405, 407, 408, 429)
-"""Refusals of a key, an address or a moment, not of the report: put right, the same bytes are taken later."""
+"""Refusals of a key, an address or a moment, not of the report: once that is fixed, the same bytes are accepted."""
 
 _chance = random.SystemRandom()
 LARGEST_SURVEY = 16 << 20
@@ -86,33 +86,40 @@ LARGEST_SURVEY = 16 << 20
 
 @dataclass(frozen=True)
 class Flushed:
-    """What became of the outbox: how many submissions were sent and dropped, and how many are still queued."""
+    """The state of the outbox: how many submissions were sent and dropped, and how many are still queued.
+
+    Args:
+        sent: Number of submissions that the service accepted.
+        dropped: Number of submissions that the service refused.
+        queued: Number of submissions that still wait.
+        reason: Why the last attempt failed, if something is still queued.
+    """
 
     sent: int = 0
     dropped: int = 0
     queued: int = 0
     reason: str = ""
-    """Why the last attempt failed, where something is still queued."""
 
 
 class Client:
     """Answers one survey from this device; safe to use from several threads, processes and forks.
 
-    server       where reports go: https://host, with a port or a path if need be
-    fingerprint  the survey, by the 64 hexadecimal digits that its owner has published
-    ledger       a file in a directory that is there, or a `Ledger`: one for all surveys of the device, by default
-                 where the system keeps a user's data. Another file is another device
-    clock        seconds since 1970, to know the epoch by
-    timeout      seconds in which a reply must have come, whole
-    spread       seconds over which sending is put off at random, so that the moment of an answer does not tell devices
-                 apart: then `answer` only queues, and `flush` sends what is due
-    token        for services that take reports with an ingest key only; one that not all devices share would tell them
-                 apart
-    idle         what `settle` reports, by question, for an epoch in which nothing was recorded: {"minutes": 0}
-    published    the fingerprints that the survey's owner has published, from another source than the link: any other
-                 is refused, because a survey that was made for one person would tell who answers it
-    insecure     allows http:// to another machine, where anybody on the way can read who answers, and change it
-    context      TLS settings of your own, such as the certificate of a private authority
+    Args:
+        server: Where reports go: https://host, with a port or a path if needed.
+        fingerprint: The survey, by the 64 hexadecimal digits that its owner has published.
+        ledger: A file in an existing directory, or a `Ledger`: one for all surveys of the device, by default where the
+            system keeps a user's data. Another file is another device.
+        clock: Seconds since 1970, which determine the epoch.
+        timeout: Seconds within which the whole reply must have come.
+        spread: Seconds over which sending is delayed at random, so that the moment of an answer does not distinguish
+            devices: then `answer` only queues, and `flush` sends what is due.
+        token: For services that accept reports only with an ingest key; a token that not all devices share would
+            distinguish them.
+        idle: What `settle` reports, by question, for an epoch in which nothing was recorded: {"minutes": 0}.
+        published: The fingerprints that the survey's owner has published, from another source than the link: any other
+            is refused, because a survey that was made for one person would reveal who answers it.
+        insecure: Allows http:// to another machine, where everybody on the way can read who answers, and change it.
+        context: Your own TLS settings, such as the certificate of a private authority.
 
     Nobody listens at this address, so the answer waits in the ledger:
 
@@ -170,7 +177,7 @@ class Client:
     def survey(self, record: bool = True) -> Survey:
         """The pinned survey: from the ledger, or fetched once, checked against the fingerprint, and recorded there.
 
-        With `record=False` what is fetched is not written to the ledger; the same holds for `terms` and `epoch`.
+        With `record=False` a fetched survey is not written to the ledger; the same holds for `terms` and `epoch`.
         """
         if self._survey is None:
             known = self.ledger.pinned(self.fingerprint)
@@ -204,7 +211,7 @@ class Client:
         return terms
 
     def epoch(self, record: bool = True) -> int:
-        """The epoch that is answered now, or a refusal when the survey is not open."""
+        """The epoch that is answered now; raises an error if the survey is not open."""
         terms, now = self.terms(record), self._clock()
         if now < terms.opens:
             raise NotOpen(f"the survey is not open yet: it opens at {write_time(terms.opens)}")
@@ -217,8 +224,8 @@ class Client:
     def changes(self, record: bool = True) -> list[Edit]:
         """How this survey differs from the one that it replaces, as far as that matters here.
 
-        Empty where it replaces none that this device has pinned, and once it was answered here: then somebody has
-        agreed. Each change says what it does to privacy: "weaker", "stronger" or "neutral".
+        Empty if it replaces none that this device has pinned, and once it was answered here: then somebody has agreed.
+        Each change has its effect on privacy: "weaker", "stronger" or "neutral".
         """
         survey, before = self.survey(record), self.terms(record).replaces
         known = None if before is None else self.ledger.pinned(before)
@@ -226,19 +233,19 @@ class Client:
             return []
         try:
             return diff(verified(known, before), survey)
-        except Untrusted:  # a newer version may refuse what an older one has taken
+        except Untrusted:  # a newer version may refuse what an older one accepted
             return [Edit("survey", "one that cannot be read here any more", survey.name, WEAKER)]
 
     def answer(self, answers: Mapping[str, Any], *, wait: float | None = 0.0, accept_changes: bool = False) -> Receipt:
         """Randomize, debit and queue the answers of this epoch, and try to send them.
 
-        `answers` has an answer for each question, by its id. Sends once by default; with `wait` tries for so many
+        `answers` has an answer for each question, by its id. Sends once by default; with `wait` tries for that many
         seconds, and with None until it is done. What could not be sent stays queued, for `flush` or the next `answer`.
-        An epoch that was answered already is not answered again: the receipt is of the first time, and the answers
-        given now are not looked at, beyond being to the right questions.
+        An epoch is answered once: for a second call the receipt is that of the first, and the new answers are ignored,
+        except that they must be to the right questions.
 
-        A survey that replaces one that this device has pinned is answered only with `accept_changes=True`, or else
-        raises `SuccessorDiffers`, which carries the `changes`.
+        A survey that replaces one that this device has pinned is answered only with `accept_changes=True`; otherwise
+        `SuccessorDiffers` is raised, which carries the `changes`.
         """
         with self.ledger.kept_open():
             self._refuse_opted_out()
@@ -257,12 +264,12 @@ class Client:
     # -- recording ---------------------------------------------------------------------------------
 
     def record(self, question: str, value: Any, *, add: bool = False) -> bool:
-        """Take note of a value of this epoch, as often as an application likes; nothing is sent for it.
+        """Record a value of this epoch, as often as an application likes; nothing is sent for it.
 
         The last value of an epoch counts, or with `add` the sum of them. The epoch has one submission, made once it is
         over (`settle`, which the next epoch's first record calls), whether or not anything was recorded in it. So what
-        leaves, how often and when says nothing about events. Returns whether note was taken: not outside the survey's
-        time, nor on a device that has opted out. Raises DomainError for what is no answer.
+        is sent, how often and when says nothing about events. Returns whether the value was recorded: not outside the
+        survey's time, nor on a device that has opted out. Raises DomainError for an invalid answer.
         """
         try:
             with self.ledger.kept_open():
@@ -277,7 +284,7 @@ class Client:
         """Make one submission for each epoch that is over, from what was recorded in it or else from `idle`, and send.
 
         Call it when the application starts and from time to time, whether or not there is anything to record: a device
-        that is silent in epochs without events tells about them. Epochs that the service takes no more are left out,
+        that is silent in epochs without events reveals them. Epochs that the service no longer accepts are left out,
         and so are those before this device's first call. Nothing is made, and nothing raised, beyond the budget, on a
         device that has opted out, or for a survey whose successor nobody has agreed to.
         """
@@ -312,9 +319,9 @@ class Client:
         return self.ledger.submit(survey, epoch, self._idle | recorded, due)
 
     def flush(self, timeout: float | None = None) -> Flushed:
-        """Send what is queued, the same bytes again until they are answered for, at most for `timeout` seconds.
+        """Send what is queued, the same bytes again until they are answered for, for at most `timeout` seconds.
 
-        A timeout of 0 sends what is due and stops at the first failure; none waits until the outbox is empty.
+        A timeout of 0 sends what is due and stops at the first failure; None waits until the outbox is empty.
         """
         with self._sending, self.ledger.kept_open():
             end = None if timeout is None else self._timer() + timeout
@@ -328,7 +335,7 @@ class Client:
         counted = {SENT: 0, DROPPED: 0}
         failures, reason = 0, ""
         while waiting := self.ledger.queued(self.fingerprint):
-            # Together with what a server asked for, what is due first decides how long there is nothing to do.
+            # Wait until the first submission is due, and as long as a server asked for.
             first = min(waiting, key=self._delay)
             rest = max(self._delay(first), self._not_before - self._timer())
             if rest <= 0:
@@ -355,7 +362,7 @@ class Client:
         return attempt
 
     def _sent(self, submission: Submission) -> Attempt:
-        """To the collector; or sealed to the relay, or in shares to the collectors, that the survey names."""
+        """Send to the collector; or sealed to the relay, or in shares to the collectors, that the survey names."""
         relay, collectors = self.terms().relay, self.terms().collectors
         if collectors:
             bodies = wire.shares_of(submission.body, len(collectors))
@@ -367,19 +374,19 @@ class Client:
             return send(transport, replace(submission, body=body), self._clock, media_type=SEALED)
 
     def _share(self, address: str, body: bytes, submission: Submission) -> Attempt:
-        """One collector's share, to it alone."""
+        """Send one collector's share, to it alone."""
         with self._to(address) as transport:
             return send(transport, replace(submission, body=body), self._clock, self._token)
 
     def _delay(self, submission: Submission) -> float:
-        """Seconds until a submission is due; a clock that was set back does not put it off for longer than `spread`."""
+        """Seconds until a submission is due; a clock that was set back does not delay it for longer than `spread`."""
         rest = submission.due - self._clock()
         return rest if 0 < rest <= self._spread else 0.0
 
     # -- looking -----------------------------------------------------------------------------------
 
     def history(self) -> list[Submission]:
-        """Every submission of this survey, with every byte of those that wait; what was sent is erased."""
+        """Every submission of this survey, with every byte of those that wait; the bytes of sent ones are erased."""
         return self.ledger.submissions(self.fingerprint)
 
     def budget(self) -> Spending:
@@ -392,8 +399,9 @@ class Client:
         """Ask a service that keeps reports to delete those of this device, by their ids, and erase the ids here.
 
         The service deletes a report while its epoch is open; after that, and for a survey that keeps counts only, no
-        id is left and nothing is asked. What waits here may have arrived without a reply, so it is asked for as well
-        and not sent any more. Asking shows the service which address these reports came from.
+        id is left and no request is made. A submission that waits here may have arrived without a reply, so its
+        deletion is requested as well, and it is not sent any more. The request shows the service which address these
+        reports came from.
         """
         with self._sending, self.ledger.kept_open():
             self.ledger.forget_ids(self._clock())
@@ -412,27 +420,27 @@ class Client:
             return Deleted(count[DELETED], count[NOT_HELD], count[QUEUED], reason)
 
     def opt_out(self) -> None:
-        """Take no part in this survey any more: what waits and what only this survey needs is deleted here.
+        """Leave this survey: what waits and what only this survey needs is deleted here.
 
-        No request is made until `opt_in`, but for `delete_sent`.
+        No request is made until `opt_in`, except by `delete_sent`.
         """
         self.ledger.opt_out(self.fingerprint)
 
     def opt_in(self) -> None:
-        """Take part in this survey again; what was dropped stays so, and the survey is fetched again."""
+        """Take part in this survey again; dropped submissions stay dropped, and the survey is fetched again."""
         self.ledger.opt_in(self.fingerprint)
 
     def withdraw(self) -> None:
         """Leave every survey of this device: memos, keys, what waits and the ids are deleted.
 
-        The debits stay, and so does the list of answered epochs: what was sent cannot be called back, so someone who
-        comes back must not begin with a full budget. Whoever deletes the ledger's file as well is a new device. To
-        have reports deleted at a service that keeps them, call `delete_sent` first.
+        The debits stay, and so does the list of answered epochs: sent reports cannot be called back, so a device that
+        returns must not begin with a full budget. Deleting the ledger's file as well makes a new device. To have
+        reports deleted at a service that keeps them, call `delete_sent` first.
         """
         self.ledger.withdraw()
 
     def close(self) -> None:
-        """End the connection. The ledger has nothing open between calls, and the client may still be used."""
+        """Close the connection. The ledger has nothing open between calls, and the client may still be used."""
         self._transport.close()
 
     def __enter__(self) -> Client:
@@ -447,7 +455,7 @@ class Client:
 
 
 def verified(content: bytes, fingerprint: str) -> Survey:
-    """The survey of these bytes, if they are the ones that the fingerprint names and every field is understood."""
+    """The survey of these bytes, if they match the fingerprint and every field is understood."""
     if hashlib.sha256(b"deniable-survey-v1\0" + content).hexdigest() != fingerprint:
         raise Untrusted("this is not the pinned survey: its bytes have another fingerprint, and nothing was sent")
     try:
@@ -462,9 +470,9 @@ def verified(content: bytes, fingerprint: str) -> Survey:
 
 
 class AsyncClient:
-    """`Client` for asyncio: each method runs in a thread, so that no file or socket holds up the loop.
+    """`Client` for asyncio: each method runs in a thread, so that no file or socket blocks the loop.
 
-    Every argument and method means what it means there. What is cancelled still ends in its thread.
+    Every argument and method means the same as there. A cancelled call still runs to its end in its thread.
 
     >>> async def history():
     ...     async with AsyncClient("https://collect.example.org", "ab" * 32, "no-such-ledger.sqlite") as client:
@@ -569,12 +577,12 @@ class AsyncClient:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one attempt came to."""
+    """The outcome of one attempt."""
 
     state: str
     reason: str = ""
     wait: float = 0.0
-    """Seconds that the server asked for."""
+    """Seconds that the server asked to wait."""
 
 
 def send(
@@ -595,7 +603,7 @@ def send(
 
 
 def judged(reply: Reply, now: Callable[[], float] = time.time) -> Attempt:
-    """What a reply says about the submission that was sent."""
+    """What a reply means for the submission that was sent."""
     if reply.status == 200:
         return _counted(reply.body)
     reason = f"status {reply.status}{_problem(reply.body)}"
@@ -605,7 +613,7 @@ def judged(reply: Reply, now: Callable[[], float] = time.time) -> Attempt:
 
 
 def all_of(attempts: Sequence[Attempt]) -> Attempt:
-    """What several attempts came to that count only together: what waits is tried again, all of it."""
+    """The outcome of several attempts that count only together: if one must wait, all are retried."""
     for state in (DROPPED, QUEUED):
         wrong = [attempt for attempt in attempts if attempt.state == state]
         if wrong:
@@ -614,7 +622,7 @@ def all_of(attempts: Sequence[Attempt]) -> Attempt:
 
 
 def delete(transport: Transport, submission: Submission) -> Attempt:
-    """Ask once for a report to be deleted: DELETED, NOT_HELD, or QUEUED with the reason why nobody has answered."""
+    """Ask once for a report to be deleted: DELETED, NOT_HELD, or QUEUED with the reason why there was no answer."""
     path = f"/v1/surveys/{submission.survey}/reports/{wire.to_text(submission.id)}"
     try:
         reply = transport.request("DELETE", path)
@@ -655,7 +663,7 @@ def _counted(body: bytes) -> Attempt:
 
 
 def _problem(body: bytes) -> str:
-    """The type of a problem document, as far as it is a plain word."""
+    """The type of a problem document, if it is a plain word."""
     try:
         kind = msgspec.json.decode(body, type=_Problem).type
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -664,12 +672,12 @@ def _problem(body: bytes) -> str:
 
 
 def _word(text: str) -> str:
-    """A server's word for the ledger: short and printable, whoever the server is."""
+    """A server's word for the ledger, made short and printable for any server."""
     return text if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", text) else "unreadable"
 
 
 def retry_after(value: str | None, now: float) -> float:
-    """Seconds to wait, from a header in seconds or as a date; 0 without a usable one.
+    """Seconds to wait, from a header in seconds or as a date; 0 without a usable header.
 
     >>> retry_after("120", 0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 30), retry_after("soon", 0)
     (120.0, 30.0, 0.0)
@@ -687,7 +695,7 @@ def retry_after(value: str | None, now: float) -> float:
 
 
 def pause(attempt: int) -> float:
-    """Seconds before the next attempt, after so many failed ones.
+    """Seconds before the next attempt, after this many failed ones.
 
     >>> all(SHORTEST / 2 <= pause(n) <= LONGEST for n in range(1, 100))
     True
@@ -696,5 +704,5 @@ def pause(attempt: int) -> float:
 
 
 def some_of(spread: float) -> float:
-    """A random part of a time."""
+    """A random fraction of a time."""
     return _chance.uniform(0.0, spread)

@@ -4,35 +4,35 @@ Order      one transaction checks the caps and writes the debit, the final bytes
            may leave. A crash before the commit has debited nothing; after it, the same bytes are sent, never new ones
 Caps       at most one submission per epoch of a survey, at most `epochs` of them, and at most the lifetime epsilon and
            delta of the budget group over all its surveys; the smallest cap that any of them named counts
-Campaigns  a device answers one round: once a round was answered, another is refused, whatever became of the report. The
-           rounds that were answered stay in the list when the device leaves
-Relation   a budget group has one relation (`Guarantee`), that of the first survey answered in it: a survey of another
-           is refused, for the two levels are about different secrets
+Campaigns  a device answers one round: once a round was answered, another is refused, whatever became of the report.
+           The list of answered rounds stays when the device leaves
+Relation   a budget group has one relation (`Guarantee`), that of the first survey answered in it: a survey with another
+           is refused, because the two epsilons protect different secrets
 Debit      the survey's `debit` and delta for each of the first `draws` submissions, then nothing. The k-th can hold
            at most k different values, so this is never less than what was drawn, and it does not depend on values
-Refusals   come before the answers are looked at: whether a device answers depends on the calendar and on its past
-           participation only, so that silence says nothing
+Refusals   come before the answers are read: whether a device answers depends only on the calendar and on its past
+           participation, so that silence says nothing
 Clock      an epoch is answered once, whichever way the clock moves; a clock that goes back may fill an epoch that was
            left out, within the same caps
 Answers    are drawn from the system's generator, and no key is kept that would give a report again. While a submission
-           waits, the file tells no more than its bytes do; once it is settled they are erased, and the file tells
-           nothing of it. With several collectors the bytes are all shares, which together tell the answer
+           waits, the file reveals no more than its bytes do; once it is settled they are erased, and the file reveals
+           nothing about it. With several collectors the bytes are all shares, which together reveal the answer
 Memoized   the device must know its own answer to repeat its report: value and report are in the file, in the clear
-Two stages the same with the state that reports are drawn from in place of the report. The state is debited once, at the
-           level of all reports that will ever be drawn from it; reports from it are drawn afresh and cost nothing more
+Two stages the same with the state that reports are drawn from in place of the report. The state is debited once, with
+           the epsilon of all reports that will ever be drawn from it; these are drawn afresh and cost nothing more
 Recorded   what an application records during an epoch is kept in the clear until the epoch is over and its submission
            is drawn, then deleted; so is what came too late to be sent
 Evolving   the state of the device, which is replaced with each report. An epoch before the last reported one draws from
-           the state as it is: a clock that was set back changes nothing in what is promised
+           the current state: a clock that was set back does not weaken the promise
 Leaving    opting out deletes what only that survey needs (memos, recorded values, key, waiting bytes, the survey's own
            bytes), and withdrawing does so for all and erases the ids as well. The debits and the list of answered
-           epochs stay, or coming back would begin a second lifetime
-Restored   a ledger that was put back from a copy gives the same ids, but draws again: what was answered since the copy
-           and is answered again counts once, although a second sample has left, which costs up to another epsilon each.
+           epochs stay; otherwise a device that returns would begin a second lifetime
+Restored   a ledger that was restored from a copy gives the same ids, but draws again: a submission since the copy that
+           is answered again counts once, although a second sample has left, which costs up to another epsilon each.
            Debits made since the copy are forgotten with it, and so is a round of a campaign, so that another may be
            answered: that counts twice, and costs up to another epsilon
 
-By its id a service counts a submission once, also one that a restored ledger makes again:
+A service counts a submission once by its id, even if a restored ledger makes it again:
 
 Key        32 random bytes of the system for each survey, made when the survey is first recorded; k_first belongs to
            the first epoch of the survey, and k_(e+1) = SHA-256(k_e)
@@ -41,10 +41,10 @@ Id         the first 16 bytes of HMAC-SHA256(k_e, "deniable-report-id-v1" NUL fi
 Erased     recording epoch e replaces its key by k_(e+1). What is left in the ledger gives no id of a past epoch, so
            nobody who finds it can link it to what a service holds
 Shares     a survey with several collectors has random ids: shares of two draws under one id would spoil the sums
-Random     an epoch whose key is erased (the clock was set back) has a random id. So many epochs ahead that the chain
-           would take long (`FARTHEST`), a new chain begins
+Random     an epoch whose key is erased (the clock was set back) has a random id. If an epoch is so far ahead that the
+           chain would take long (`FARTHEST`), a new chain begins
 
-The answers are nowhere in an id. Clients in other languages follow this byte by byte.
+Ids do not depend on the answers. Clients in other languages follow this byte by byte.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ from deniable.surveys.terms import Budget, Terms
 STEPS = ("begun", "checked", "drawn", "keyed", "written", "committed")
 """Where a test may stop a submission, by setting `Ledger._step`."""
 EVERYTHING = ""
-"""Stands for all surveys in the list of opt-outs."""
+"""Represents all surveys in the list of opt-outs."""
 KEY_BYTES = 32
 FARTHEST = 1 << 16
 
@@ -105,9 +105,12 @@ FARTHEST = 1 << 16
 class Ledger:
     """One device's ledger, in the file `path`; safe to use from several threads, processes and forks.
 
-    The file is made by the first thing that has to be written; until then the ledger is empty. Without a path it lies
-    where the system keeps a user's data (`default_path`), in a directory that is made for it; the directory of a path
-    that is given must be there.
+    The file is created by the first write; until then the ledger is empty. Without a path it lies where the system
+    keeps a user's data (`default_path`), in a directory that is created for it; the directory of a given path must
+    exist.
+
+    Args:
+        path: The file; in the user's data directory if None.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -118,7 +121,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        # A program that changes its directory keeps its ledger.
+        # A program that changes its working directory keeps its ledger.
         self.path = Path(default_path() if path is None else path).absolute()
         self._file = LedgerFile(self.path)
         self._makes_folder = path is None
@@ -126,7 +129,7 @@ class Ledger:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a file; if not, this is a device that has done nothing yet."""
+        """Whether the file exists; if not, this device has done nothing yet."""
         if os.path.lexists(self.path):
             return True
         if not self._makes_folder and not os.path.isdir(self.path.parent):
@@ -149,10 +152,10 @@ class Ledger:
     def submit(
         self, survey: Survey, epoch: int, answers: Mapping[str, Any], due: float = 0.0
     ) -> tuple[Submission, bool]:
-        """Debit, draw and queue an epoch's answers; where the epoch was answered before, what was queued then.
+        """Debit, draw and queue an epoch's answers; if the epoch was answered before, return what was queued then.
 
-        Returns the submission and whether it is new. Raises DomainError for what is no answer, and OptedOut, TookPart,
-        OtherRelation or BudgetSpent before the answers are looked at; then nothing is recorded.
+        Returns the submission and whether it is new. Raises DomainError for an invalid answer, and OptedOut, TookPart,
+        OtherRelation or BudgetSpent before the answers are read; then nothing is recorded.
         """
         terms = survey.terms
         if terms is None:
@@ -188,7 +191,7 @@ class Ledger:
     def record(self, survey: Survey, epoch: int, question: str, value: Any, add: bool = False) -> bool:
         """Keep a value of this epoch for its submission: in place of an earlier one, or added to it.
 
-        Says whether epochs before this one wait for their submissions. Raises DomainError for what is no answer, and
+        Returns whether epochs before this one wait for their submissions. Raises DomainError for an invalid answer, and
         OptedOut; then nothing is kept.
         """
         check_id(survey, question)
@@ -213,7 +216,7 @@ class Ledger:
             return {} if _recorded_from(connection, survey) is None else _recorded(connection, survey, epoch)
 
     def recorded_from(self, survey: str, epoch: int) -> int:
-        """The first epoch whose submission is still to be made from what is recorded; this one on a new device."""
+        """The first epoch whose submission must still be made from recorded values; this epoch on a new device."""
         with self._transaction() as connection:
             if _opted_out(connection, survey):
                 raise OptedOut
@@ -223,7 +226,7 @@ class Ledger:
             return epoch if begun is None else begun
 
     def record_from(self, survey: str, epoch: int) -> None:
-        """Forget what was recorded before this epoch: its submissions are made, or come too late."""
+        """Forget what was recorded before this epoch: its submissions are made, or too late."""
         with self._transaction() as connection:
             _start_recording(connection, survey, epoch)
             connection.execute("DELETE FROM recorded WHERE survey = ? AND epoch BETWEEN 0 AND ?", (survey, epoch - 1))
@@ -231,7 +234,7 @@ class Ledger:
     # -- sending -----------------------------------------------------------------------------------
 
     def queued(self, survey: str) -> list[Submission]:
-        """What is waiting, oldest epoch first; nothing once opted out."""
+        """Waiting submissions, oldest epoch first; empty once opted out."""
         if not self.exists:
             return []
         with self._transaction() as connection:
@@ -240,18 +243,18 @@ class Ledger:
             return _submissions(connection, "survey = ? AND state = ?", survey, QUEUED)
 
     def mark(self, submission: Submission, state: str, reason: str = "") -> None:
-        """Record what became of a queued submission; one that was dropped or withdrawn meanwhile stays so.
+        """Record the outcome of a queued submission; one that was dropped or withdrawn meanwhile stays so.
 
-        Its bytes are erased, and so is its id where the service keeps no reports.
+        Its bytes are erased, and so is its id if the service keeps no reports.
         """
         which = "survey = ? AND epoch = ? AND id = ?"
         with self._transaction() as connection:
             _settle(connection, state, reason, which, submission.survey, submission.epoch, submission.id)
 
     def mark_deleted(self, submission: Submission, reason: str) -> None:
-        """Record that a service has answered for the deletion of this report: its id and bytes are erased."""
+        """Record that a service has answered the request to delete this report: its id and bytes are erased."""
         state = submission.state
-        if state == QUEUED:  # it had arrived without a reply, or it never did
+        if state == QUEUED:  # it had arrived without a reply, or it never arrived
             state = SENT if reason == DELETED else DROPPED
         elif state != SENT:
             reason = submission.reason
@@ -277,7 +280,7 @@ class Ledger:
             _pin(connection, survey)
 
     def pinned(self, fingerprint: str) -> bytes | None:
-        """A survey's bytes, where they are known."""
+        """A survey's bytes, if they are known."""
         if not self.exists:
             return None
         with self._transaction() as connection:
@@ -285,7 +288,7 @@ class Ledger:
             return None if row is None or row[0] is None else bytes(row[0])
 
     def surveys(self) -> dict[str, str]:
-        """The names of all surveys that this device has met, by fingerprint; empty where its bytes are not known."""
+        """The names of all surveys that this device has met, by fingerprint; empty if its bytes are not known."""
         if not self.exists:
             return {}
         with self._transaction() as connection:
@@ -294,7 +297,7 @@ class Ledger:
     # -- looking -----------------------------------------------------------------------------------
 
     def submissions(self, survey: str | None = None, since: int = 0) -> list[Submission]:
-        """Everything that was ever queued, by survey and epoch; of the epochs `since` this one."""
+        """Everything that was ever queued, by survey and epoch, from the epoch `since` on."""
         if not self.exists:
             return []
         with self._transaction() as connection:
@@ -310,7 +313,7 @@ class Ledger:
             return connection.execute(query, (survey,)).fetchall()
 
     def other_round(self, survey: Survey) -> int | None:
-        """The other round of the survey's campaign that this device has answered; then it answers no more."""
+        """The other round of the survey's campaign that this device has answered; then it may answer no more."""
         if not self.exists:
             return None
         with self._transaction() as connection:
@@ -335,21 +338,21 @@ class Ledger:
     # -- leaving -----------------------------------------------------------------------------------
 
     def opted_out(self, survey: str) -> bool:
-        """Whether this device takes no part in a survey."""
+        """Whether this device has opted out of a survey."""
         if not self.exists:
             return False
         with self._transaction() as connection:
             return _opted_out(connection, survey)
 
     def opt_outs(self) -> OptOuts:
-        """Everything that this device takes no part in."""
+        """Everything that this device has opted out of."""
         if not self.exists:
             return OptOuts()
         with self._transaction() as connection:
             return _opt_outs(connection)
 
     def opt_out(self, survey: str | None = None) -> None:
-        """Take no part any more in this survey, or in any: what waits is dropped, and what only it needs is deleted.
+        """Leave this survey, or all: waiting submissions are dropped, and what only the survey needs is deleted.
 
         That is its memos, its key, the waiting bytes and the survey's own bytes. The debits and the list of answered
         epochs stay, and so does the id of a report that a service may still be asked to delete.
@@ -404,7 +407,7 @@ def advance(key: bytes, epochs: int) -> bytes:
 
 
 def report_id(key: bytes, fingerprint: str, epoch: int) -> bytes:
-    """The id of an epoch's submission, by the epoch's key."""
+    """The id of an epoch's submission, from the epoch's key."""
     message = b"deniable-report-id-v1\0" + bytes.fromhex(fingerprint) + epoch.to_bytes(4, "little")
     return hmac.digest(key, message, "sha256")[: wire.ID_BYTES]
 
@@ -413,7 +416,7 @@ def report_id(key: bytes, fingerprint: str, epoch: int) -> bytes:
 
 
 def _other_round(connection: sqlite3.Connection, survey: Survey) -> int | None:
-    """The other round of the survey's campaign that this device has answered. Nothing here knows the answers."""
+    """The other round of the survey's campaign that this device has answered. This does not read the answers."""
     place = None if survey.terms is None else survey.terms.campaign
     if place is None:
         return None
@@ -425,9 +428,9 @@ def _other_round(connection: sqlite3.Connection, survey: Survey) -> int | None:
 
 
 def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> tuple[Fraction, Fraction]:
-    """The epsilon and the delta of the next submission; raises BudgetSpent or OtherRelation. It knows no answers."""
+    """The epsilon and delta of the next submission; raises BudgetSpent or OtherRelation. Does not read the answers."""
     rule = terms.longitudinal
-    # After memos were deleted values are drawn anew, so they are paid for anew: only what is repeated counts as drawn.
+    # Once memos are deleted, values are drawn and paid for again: only repeated values count as already drawn.
     epochs, drawn = connection.execute(
         "SELECT count(*), coalesce(sum(repeats), 0) FROM submission WHERE survey = ?", (survey.fingerprint,)
     ).fetchone()
@@ -448,7 +451,7 @@ def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> tupl
         more = ""
         if delta:
             left = max(spent.delta_cap - spent.delta_spent, Fraction(0))
-            more = f" and a delta of {canonical(delta)}, of which {canonical(left)} is left"
+            more = f" and a delta of {canonical(delta)} ({canonical(left)} is left)"
         raise BudgetSpent(
             f"the lifetime budget of {spent.owner!r} for the group {spent.group!r} does not cover another answer from "
             f"this device: epsilon {epsilon_text(spent.spent)} of {epsilon_text(spent.cap)} is spent, "
@@ -469,14 +472,14 @@ def _capped(spent: Spending, budget: Budget) -> Spending:
 
 
 def _spending(connection: sqlite3.Connection, owner: str, group: str) -> Spending | None:
-    """What was spent in an owner's group; None where nothing was ever answered in it."""
+    """What was spent in an owner's group; None if nothing was ever answered in it."""
     query = "SELECT cap, delta, relation FROM budget WHERE owner = ? AND name = ?"
     row = connection.execute(query, (owner, group)).fetchone()
     if row is None:
         return None
     levels: dict[str, list[Fraction]] = {}
     deltas = []
-    # Debits of one survey are all alike, or few different ones: a device that answers every day adds up a few products.
+    # The debits of a survey have few different values: a device that answers every day sums a few products.
     query = (
         "SELECT survey, epsilon, delta, count(*) FROM spending WHERE owner = ? AND budget = ? "
         "GROUP BY survey, epsilon, delta ORDER BY survey, min(epoch)"
@@ -491,7 +494,7 @@ def _spending(connection: sqlite3.Connection, owner: str, group: str) -> Spendin
 def _draw(
     connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int, answers: Mapping[str, Any], id: bytes
 ) -> bytes:
-    """The reports of all questions, one after the other, from the system's generator."""
+    """The reports of all questions, concatenated, from the system's generator."""
     rule = terms.longitudinal
     if not rule.keeps:
         return drawn(survey, answers, id)
@@ -504,7 +507,7 @@ def _draw(
         try:
             report, kept = next_report(question.protocol, rule, known, read, epoch - terms.first + 1)
         except ReportError:
-            raise LedgerError("the ledger is damaged: a kept state in it is none") from None
+            raise LedgerError("the ledger is damaged: it has an invalid kept state") from None
         reports.append(report)
         if kept is not None:
             row = (survey.fingerprint, question.id, *kept)
@@ -515,8 +518,8 @@ def _draw(
 def _next_id(connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int) -> bytes:
     """The id of an epoch's submission; its key is replaced by that of the next epoch."""
     if terms.collectors:
-        # Of two draws under one id, a collector could have a share of the first and another one of the second, and the
-        # sum over everybody would be lost. So a restored ledger rather counts twice.
+        # With two draws under one id, one collector could have a share of the first and another a share of the second,
+        # and the sum over everybody would be lost. So a restored ledger counts twice instead.
         return secrets.token_bytes(wire.ID_BYTES)
     row = connection.execute("SELECT epoch, key FROM id_key WHERE survey = ?", (survey.fingerprint,)).fetchone()
     start, key = row or (terms.first, secrets.token_bytes(KEY_BYTES))
@@ -556,7 +559,7 @@ def _pin(connection: sqlite3.Connection, survey: Survey) -> None:
 
 
 def _settle(connection: sqlite3.Connection, state: str, reason: str, where: str, *values: object) -> None:
-    """Record what became of queued submissions: bytes are erased, and the id unless a report may be deleted by it."""
+    """Record the outcome of queued submissions: erase the bytes, and the id unless a report may be deleted by it."""
     connection.execute(
         "UPDATE submission SET state = ?, reason = ?, body = NULL, due = 0, id = CASE WHEN id_until > 0 THEN id END "
         f"WHERE state = 'queued' AND {where}",
@@ -578,11 +581,11 @@ def _forget(connection: sqlite3.Connection, survey: str | None) -> None:
 
 
 _FROM = -1
-"""In place of an epoch: the row that says which epoch's submission comes next."""
+"""In place of an epoch: the row with the epoch whose submission comes next."""
 
 
 def _recorded_from(connection: sqlite3.Connection, survey: str) -> int | None:
-    """The first epoch that is still to be made from what is recorded; None where nothing ever was."""
+    """The first epoch that must still be made from recorded values; None if nothing was ever recorded."""
     if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'recorded'").fetchone():
         return None
     query = "SELECT value FROM recorded WHERE survey = ? AND epoch = ?"
@@ -623,7 +626,7 @@ def _submissions(connection: sqlite3.Connection, where: str, *values: object) ->
 
 
 def _surveys(connection: sqlite3.Connection) -> dict[str, str]:
-    """Fingerprints and names of all that was ever pinned, answered or chosen; what was not pinned has no name."""
+    """Fingerprints and names of all surveys that were ever pinned, answered or chosen; unpinned ones have no name."""
     query = (
         "SELECT fingerprint, coalesce(name, '') FROM (SELECT fingerprint FROM survey UNION SELECT survey FROM opt_out) "
         "LEFT JOIN survey USING (fingerprint) WHERE fingerprint <> ? ORDER BY 1"
@@ -632,7 +635,7 @@ def _surveys(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def _opted_out(connection: sqlite3.Connection, survey: str) -> bool:
-    """What was chosen for this survey, or else for everything."""
+    """The choice for this survey, or else for everything."""
     query = "SELECT chosen FROM opt_out WHERE survey IN (?, ?) ORDER BY survey = ? LIMIT 1"
     row = connection.execute(query, (survey, EVERYTHING, EVERYTHING)).fetchone()
     return row is not None and bool(row[0])

@@ -1,17 +1,17 @@
-"""The ledger's file: SQLite, with one connection for each thing that a client does, and none between.
+"""The ledger's file: SQLite, with one connection for each operation of a client, and none in between.
 
-Durable    journal in a file of its own that is deleted at commit, synchronous EXTRA (FULL, and the directory is synced
-           as well): what was committed survives power loss. One file to copy, nothing beside it between transactions
-Erased     secure_delete: what is deleted is overwritten with zeros in the file, and the journal is gone at commit.
-           Leaving also writes the file anew, since the gaps would tell how much was there. A file system that copies
-           on write, or a backup, may still have the old bytes
+Durable    the journal is a separate file that is deleted at commit, synchronous EXTRA (FULL, and the directory is
+           synced as well): what was committed survives power loss. One file to copy, nothing else between transactions
+Erased     secure_delete: deleted data is overwritten with zeros in the file, and the journal is gone at commit.
+           Leaving also rewrites the file, since the gaps would show how much was there. A file system that copies on
+           write, or a backup, may still have the old bytes
 Threads    transactions of a process take turns. A connection serves one transaction, or all of those made while
            somebody keeps it open (`kept_open`); between them it holds no lock, so a request may go out meanwhile
 Processes  BEGIN IMMEDIATE: one writer at a time, the others wait
 Forks      no connection is ever inherited: a fork waits until the running transaction of any thread has ended, and
            closes what is open
-Replaced   a file that was deleted or put back from a copy meanwhile is opened anew
-Closed     whatever is not a sound ledger is refused in one sentence, and then nothing is drawn or sent
+Replaced   a file that was deleted or restored from a copy meanwhile is reopened
+Closed     anything that is not a sound ledger is refused in one sentence, and then nothing is drawn or sent
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ CREATE TABLE IF NOT EXISTS recorded (
     PRIMARY KEY (survey, epoch, question)
 ) WITHOUT ROWID
 """
-"""Made by the first thing that is recorded: most ledgers never need it."""
+"""Created by the first recorded value: most ledgers never need it."""
 
 _turn = threading.RLock()
 
@@ -75,7 +75,7 @@ class LedgerFile:
         self._keepers = 0
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
-        """Of the file that was opened last."""
+        """Identity of the file that was opened last."""
         self._sound = False
         """Whether every page of it was read once."""
         _files.add(self)
@@ -89,7 +89,7 @@ class LedgerFile:
             yield
         finally:
             with _turn:
-                self._keepers = max(0, self._keepers - 1)  # a fork has set it back to 0
+                self._keepers = max(0, self._keepers - 1)  # a fork has reset it to 0
                 if not self._keepers:
                     self._close()
 
@@ -97,8 +97,8 @@ class LedgerFile:
     def transaction(self, compact: bool = False) -> Iterator[sqlite3.Connection]:
         """One transaction that holds the write lock from its first statement: all of it is done, or nothing.
 
-        Makes the file where there is none. `compact` writes the file anew after the commit. Raises LedgerError where
-        the file is not a sound ledger or cannot be used.
+        Creates the file if it does not exist. `compact` rewrites the file after the commit. Raises LedgerError if the
+        file is not a sound ledger or cannot be used.
         """
         with _turn, _explained(self.path):
             try:
@@ -106,10 +106,10 @@ class LedgerFile:
                 yield connection
                 connection.execute("COMMIT")
                 if compact:
-                    with suppress(sqlite3.OperationalError):  # a full disk: what was asked for is committed
+                    with suppress(sqlite3.OperationalError):  # a full disk: the transaction is committed all the same
                         connection.execute("VACUUM")
             except BaseException:
-                # After a failure nothing is taken for granted: the next transaction looks at the file again.
+                # After a failure nothing is assumed: the next transaction checks the file again.
                 self._close()
                 raise
             finally:
@@ -138,13 +138,13 @@ class LedgerFile:
         connection, self._connection = self._connection, None
         if connection is not None:
             if connection.in_transaction:
-                with suppress(sqlite3.Error):  # closing undoes it as well
+                with suppress(sqlite3.Error):  # closing rolls it back as well
                     connection.execute("ROLLBACK")
             connection.close()
 
     @staticmethod
     def before_fork() -> None:
-        """Close every connection, so that no child inherits one; but for that of a thread that forks in the middle."""
+        """Close every connection, so that no child inherits one; except that of a thread that forks in the middle."""
         _turn.acquire()
         for file in list(_files):
             if file._connection is not None and not file._connection.in_transaction:
@@ -166,7 +166,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and number of the file that a path names; None where it names none."""
+    """Device and number of the file at a path; None if there is no file."""
     try:
         known = os.stat(path)
     except OSError:
@@ -183,13 +183,13 @@ def _make(path: Path) -> None:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Threads take turns, and a fork closes connections of other threads: `_turn` sees to it.
+    # Threads take turns, and a fork closes connections of other threads: `_turn` ensures it.
     connection = sqlite3.connect(
         f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
     )
     try:
         if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
-            # A store has such a journal and a ledger never: to set another would change it, or wait for who uses it.
+            # A store has such a journal, a ledger never: another mode would change the store, or wait for its users.
             raise LedgerError(_foreign(path))
         connection.execute("PRAGMA journal_mode = DELETE")
         for setting in (
@@ -207,7 +207,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, check: bool) -> None:
-    """Write the tables into an empty file; anything else must be a sound ledger already, or raises LedgerError."""
+    """Write the tables into an empty file; any other file must be a sound ledger already, or raises LedgerError."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -242,7 +242,7 @@ def _damaged(path: Path) -> str:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """SQLite's and the system's complaints as one sentence."""
+    """Errors of SQLite and of the system as one sentence."""
     try:
         yield
     except sqlite3.OperationalError as wrong:

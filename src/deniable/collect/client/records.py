@@ -1,10 +1,10 @@
-"""What a device tells, as plain data: submissions, receipts and budgets, and what it refuses.
+"""The device's plain data: submissions, receipts and budgets, and its refusals.
 
 No message contains an answer.
 
-From an answer as a person or a program gives it to the bytes of its report.
+Also turns an answer of a person or a program into the bytes of its report.
 
-Once       drawing a report reads the answer once: what is no answer is refused there, before anything is recorded
+Once       drawing a report reads the answer once: an invalid answer is refused there, before anything is recorded
 Messages   name questions and choices, never the answer: messages may be logged or sent anywhere
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 from deniable import exact
 from deniable.collect import wire
 from deniable.domains import Domain
-from deniable.errors import DeniableError, DomainError, LabelError
+from deniable.errors import DeniableError, DomainError, LabelError, ValueRefused
 from deniable.privacy import Account
 from deniable.randomness import SYSTEM, Tied
 from deniable.specs import is_fingerprint, short
@@ -32,7 +32,7 @@ from deniable.surveys.terms import write_time
 QUEUED, SENT, DROPPED, WITHDRAWN = "queued", "sent", "dropped", "withdrawn"
 OPTED_OUT = "optedOut"
 DELETED, NOT_HELD = "deleted", "notHeld"
-"""What a service said about the deletion of a report."""
+"""A service's answers to the request to delete a report."""
 
 _WORDS = {
     OPTED_OUT: "this device has opted out",
@@ -48,32 +48,37 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Submission:
-    """One epoch's answers as they leave the device: the very bytes while they wait, and what became of them.
+    """One epoch's answers as they leave the device: the exact bytes while they wait, and their outcome.
 
-    The state is "queued" (waiting to be sent), "sent" (the service has taken it), "dropped" (the service has refused
-    it, or the device has opted out) or "withdrawn" (the device has left). Only what is queued has bytes: they are
-    erased as soon as anything else is known.
+    The state is "queued" (waiting to be sent), "sent" (the service has accepted it), "dropped" (the service has refused
+    it, or the device has opted out) or "withdrawn" (the device has left). Only queued submissions have bytes: they are
+    erased as soon as the outcome is known.
+
+    Args:
+        survey: Fingerprint of the survey.
+        epoch: The epoch.
+        id: Empty once erased: with the bytes, or if the service keeps reports, when `id_until` has passed.
+        body: All that is sent: header, id and randomized answers. Empty once erased.
+        state: "queued", "sent", "dropped" or "withdrawn".
+        reason: Why it was dropped: the server's word, or "optedOut". For a sent one, "deleted" or "notHeld" after
+            `delete_sent`.
+        epsilon: What was debited for it; nothing if every value was paid for before.
+        delta: What was debited of the budget's delta.
+        due: Not sent before this moment.
+        id_until: Until when the id is kept, so that the report can be deleted at a service that keeps reports; 0 if it
+            is not kept longer than the bytes.
     """
 
     survey: str
     epoch: int
     id: bytes
-    """Empty once erased: with the bytes, or where the service keeps reports, when `id_until` has passed."""
     body: bytes
-    """All that is sent: header, id and randomized answers. Empty once erased."""
     state: str
     reason: str = ""
-    """Why it was dropped: the server's word, or "optedOut". Of one that was sent, "deleted" or "notHeld" after
-    `delete_sent`."""
     epsilon: Fraction = Fraction(0)
-    """What was debited for it; nothing where every value was paid for before."""
     delta: Fraction = Fraction(0)
-    """What was debited of the budget's delta."""
     due: float = 0.0
-    """Not sent before this moment."""
     id_until: float = 0.0
-    """Until when the id is kept, so that the report can be deleted at a service that keeps reports; 0 where it is not
-    kept beyond the bytes."""
 
     @property
     def erased(self) -> bool:
@@ -82,7 +87,7 @@ class Submission:
 
     @property
     def words(self) -> str:
-        """Why it was dropped, for a person; a word that is not known here stays as it is.
+        """Why it was dropped, for a person; an unknown word stays as it is.
 
         >>> Submission("ab" * 32, 3, b"", b"", DROPPED, "epochClosed").words
         'its epoch is closed (epochClosed)'
@@ -107,16 +112,20 @@ class Submission:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What `answer` did."""
+    """What `answer` did.
+
+    Args:
+        submission: The submission of this epoch.
+        fresh: False if this epoch was answered before: then the submission is that earlier one, and nothing was drawn.
+        reason: Why it is still queued or was dropped, in words.
+        body: Every byte that is waiting or has just left the device: header, id and randomized answers. The ledger does
+            not keep what was sent, so this is empty if that was earlier.
+    """
 
     submission: Submission
     fresh: bool
-    """False where this epoch was answered before: then the submission is that earlier one, and nothing was drawn."""
     reason: str = ""
-    """Why it is still queued or was dropped, in words."""
     body: bytes = b""
-    """Every byte that is waiting or has left the device just now: header, id and randomized answers. The ledger does
-    not keep what was sent, so it is empty where that was earlier."""
 
     @classmethod
     def of(cls, submission: Submission, fresh: bool, waiting: str, body: bytes = b"") -> Receipt:
@@ -140,27 +149,34 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Deleted:
-    """What `delete_sent` came to, as numbers of reports."""
+    """The outcome of `delete_sent`, as numbers of reports.
+
+    Args:
+        deleted: The service held them and has deleted them.
+        not_held: The service does not hold them, or no longer holds them.
+        failed: The service could not be asked; their ids are kept to try again.
+        reason: Why the last one failed.
+    """
 
     deleted: int = 0
-    """The service held them and has deleted them."""
     not_held: int = 0
-    """The service does not hold them, or not any more."""
     failed: int = 0
-    """The service could not be asked; their ids are kept to try again."""
     reason: str = ""
-    """Why the last one failed."""
 
 
 @dataclass(frozen=True)
 class OptOuts:
-    """What a device takes no part in."""
+    """What a device has opted out of.
+
+    Args:
+        everything: Whether it has opted out of all surveys.
+        surveys: Fingerprints of single surveys that it has opted out of, if it has not opted out of everything.
+        but: Fingerprints of surveys that it takes part in although it has opted out of everything.
+    """
 
     everything: bool = False
     surveys: tuple[str, ...] = ()
-    """Fingerprints of single surveys that it has opted out of, where it has not opted out of everything."""
     but: tuple[str, ...] = ()
-    """Fingerprints of surveys that it takes part in although it has opted out of everything."""
 
     def spec(self) -> dict[str, Any]:
         """For JSON."""
@@ -169,18 +185,24 @@ class OptOuts:
 
 @dataclass(frozen=True)
 class Spending:
-    """The lifetime budget of one owner's group on this device."""
+    """The lifetime budget of one owner's group on this device.
+
+    Args:
+        owner: Owner of the surveys.
+        group: Name of the budget group.
+        cap: The smallest cap that any answered survey of the group has named.
+        surveys: Fingerprint and spending for each survey.
+        relation: The pairs of inputs for which epsilon holds; a group has one relation.
+        delta_cap: The smallest delta that any answered survey of the group has named.
+        delta_spent: What is spent of the delta.
+    """
 
     owner: str
     group: str
     cap: Fraction
-    """The smallest cap that any answered survey of the group has named."""
     surveys: tuple[tuple[str, Fraction], ...] = ()
-    """Fingerprint and what was spent on it, for each survey."""
     relation: str = "any"
-    """Between which inputs the levels hold; a group has one relation."""
     delta_cap: Fraction = Fraction(0)
-    """The smallest delta that any answered survey of the group has named."""
     delta_spent: Fraction = Fraction(0)
 
     @property
@@ -214,30 +236,39 @@ class Spending:
 
 
 class LedgerError(DeniableError, RuntimeError):
-    """A ledger that cannot be used: damaged, foreign, busy, or open to others. Nothing is drawn or sent."""
+    """The ledger cannot be used: damaged, foreign, busy, or open to others. Nothing is drawn or sent."""
 
 
 class Refused(DeniableError, RuntimeError):
-    """An answer that is not taken. It depends on the calendar and on past participation, never on the answer."""
+    """An answer is not accepted. This depends on the calendar and on past participation, never on the answer."""
 
 
 class NotOpen(Refused):
-    """A survey that is not open yet, or not any more."""
+    """The survey is not open yet, or has ended."""
 
 
 class OptedOut(Refused):
-    """The person does not take part."""
+    """The person does not take part.
+
+    Args:
+        way_back: How to take part again, for the message.
+    """
 
     def __init__(self, way_back: str = "opt_in() takes part again") -> None:
         super().__init__(f"this device has opted out, so nothing was recorded or sent: {way_back}")
 
 
 class BudgetSpent(Refused):
-    """Nothing may be given away any more: the lifetime epsilon or the number of answers is used up."""
+    """No more may be revealed: the lifetime epsilon or the number of answers is used up."""
 
 
 class TookPart(Refused):
-    """This device has answered another round of the same campaign, and answers one only."""
+    """This device has answered another round of the same campaign, and may answer only one.
+
+    Args:
+        answered: Number of the round that was answered.
+        asked: Number of the round that was refused.
+    """
 
     def __init__(self, answered: int, asked: int) -> None:
         self.answered, self.asked = answered, asked
@@ -248,17 +279,22 @@ class TookPart(Refused):
 
 
 class OtherRelation(Refused):
-    """A survey whose levels hold between other inputs than those of its budget group: the two cannot be added."""
+    """The survey's epsilon holds for another relation than its budget group's: the two cannot be added."""
 
 
 class SuccessorDiffers(Refused):
-    """A survey that replaces one that this device has pinned, and nobody has agreed to the differences yet."""
+    """The survey replaces one that this device has pinned, and nobody has agreed to the differences yet.
+
+    Args:
+        predecessor: Fingerprint of the pinned survey.
+        changes: The differences, each with its effect on privacy: "weaker", "stronger" or "neutral".
+    """
 
     def __init__(self, predecessor: str, changes: Sequence[Edit]) -> None:
         self.predecessor = predecessor
         """The fingerprint of the pinned survey."""
         self.changes = tuple(changes)
-        """What is different, each with what it does to privacy: "weaker", "stronger" or "neutral"."""
+        """The differences, each with its effect on privacy: "weaker", "stronger" or "neutral"."""
         worse = "; ".join(change.what for change in weaker(list(changes)))
         how = f"with weaker privacy in: {worse}" if worse else "with privacy no weaker"
         super().__init__(
@@ -268,7 +304,7 @@ class SuccessorDiffers(Refused):
 
 
 class Untrusted(DeniableError, ValueError):
-    """A survey that is not the one that was pinned, or a server that must not be talked to."""
+    """The survey is not the one that was pinned, or the server must not be contacted."""
 
 
 def check_fingerprint(given: Any) -> str:
@@ -285,7 +321,7 @@ _MOST_IDS = 8
 
 
 def check_questions(survey: Survey, answers: Mapping[str, Any]) -> None:
-    """Refuse answers that leave out a question or name another one: what is left out would tell something."""
+    """Refuse answers that leave out a question or name another one: an omission would reveal something."""
     if not isinstance(answers, Mapping):
         raise LabelError("answers are given by question: {id: answer, ...}")
     ids = [question.id for question in survey]
@@ -317,24 +353,24 @@ def listed(names: Iterable[str]) -> str:
 
 
 def drawn(survey: Survey, answers: Mapping[str, Any], id: bytes) -> bytes:
-    """The reports of all questions, one after the other, from the system's generator; `id` is the submission's.
+    """The reports of all questions, concatenated, from the system's generator; `id` is the submission's.
 
-    Raises DomainError for what is no answer.
+    Raises DomainError for an invalid answer.
     """
     reports = []
     for question in survey:
         with _named(question):
             protocol, bits = question.protocol, Tied(SYSTEM, wire.public_number(survey.fingerprint, question.id, id))
             encoded = protocol.domain.encode_one(answers[question.id])
-            reports.append(protocol.report_encoded(encoded, bits if protocol.is_tied else None))
+            reports.append(protocol.report_encoded(encoded, bits if protocol.law().public is not None else None))
     return b"".join(reports)
 
 
 def encoded(question: Question, answer: Any, typed: bool = False, part: Domain | None = None) -> Any:
-    """An answer as its protocol takes it; raises DomainError for what is no answer.
+    """An answer in the form of its protocol; raises DomainError for an invalid answer.
 
-    The message has the choices, never the answer; who `typed` it need not be told that it is text. `part` is the domain
-    of a part of the answer, where only that is given.
+    The message has the choices, never the answer; with `typed` it does not mention that the answer is text. `part` is
+    the domain of a part of the answer, if only that is given.
     """
     with _named(question, typed):
         return (part or question.protocol.domain).encode_one(answer)
@@ -342,23 +378,23 @@ def encoded(question: Question, answer: Any, typed: bool = False, part: Domain |
 
 @contextmanager
 def _named(question: Question, typed: bool = False) -> Iterator[None]:
-    """Complaints about an answer as complaints about the answer to this question."""
+    """Errors about an answer as errors about the answer to this question."""
     try:
         yield
     except DomainError as wrong:
-        complaint = str(wrong).replace("value 0", "the answer", 1)
+        complaint = wrong.about("the answer") if isinstance(wrong, ValueRefused) else str(wrong)
         if typed:
             complaint = re.sub(r"^the answer, an? \w+,", "the answer", complaint)
         raise DomainError(f"question {question.id!r}: {complaint}") from None
 
 
 def from_text(domain: Domain, entry: str) -> Any:
-    """The answer that a person has typed: as it is written in a CSV, 1 or "1", true or "True"."""
+    """The answer that a person has typed, as it is written in a CSV: 1 or "1", true or "True"."""
     return domain.reader(typed=False)(entry)
 
 
 def preview(survey: Survey, epoch: int, answers: Mapping[str, Any]) -> bytes:
-    """A body like the one that `Client.answer` would send, without a ledger: recorded and sent nowhere."""
+    """A body like the one that `Client.answer` would send, without a ledger: it is not recorded or sent."""
     check_questions(survey, answers)
     id = secrets.token_bytes(wire.ID_BYTES)
     return body_of(survey, epoch, id, drawn(survey, answers, id))

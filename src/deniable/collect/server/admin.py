@@ -1,6 +1,6 @@
-"""For whoever runs the service: tokens, whether the process lives and can take reports, and its figures.
+"""For the operator of the service: tokens, health and readiness of the process, and its metrics.
 
-The first admin's token is made on the machine: deniable token create --role admin.
+The first admin's token is made on the machine: deniable store token create --role admin.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ METRICS = "text/plain; version=0.0.4"
 STALLED_SECONDS = 10.0
 PING_SECONDS = 3.0
 LOOK_SECONDS = 0.45
-"""How long a probe waits for a worker, which answers sooner; one that is busy is then as it was before."""
+"""Seconds that a probe waits for a worker. A worker normally answers sooner; if it is busy, its last state is used."""
 FULL_SECONDS = 10.0
-"""For so long after a commit that found no room the store counts as full."""
+"""Seconds that the store counts as full after a commit that found no room."""
 OPERATORS = 8
-"""Connections to the operator's listener at once."""
+"""Maximum number of simultaneous connections to the operator's listener."""
 FRESH_SECONDS = 0.5
-"""Whoever asks may ask often: a store that could be written so long ago is not written again for it."""
+"""Probes may come often: a store that was written successfully this many seconds ago is not written again."""
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
-    """A token to be made."""
+    """A token to create."""
 
     role: Literal["admin", "analyst", "ingest"]
     label: Annotated[str, msgspec.Meta(max_length=200)] = ""
     """What it is for, in the operator's words."""
     survey: Annotated[str, msgspec.Meta(pattern=FINGERPRINT)] | None = None
-    """The fingerprint of the only survey that it is good for; null: all surveys."""
+    """The fingerprint of the only survey that it is valid for; null: all surveys."""
     expires: Annotated[str, msgspec.Meta(max_length=20)] | None = None
-    """When it ends, as 2026-11-01T00:00:00Z; null: never."""
+    """When it expires, as 2026-11-01T00:00:00Z; null: never."""
 
 
 class Known(msgspec.Struct):
-    """A token as it is kept: its SHA-256 is its id."""
+    """A stored token: its id is its SHA-256."""
 
     id: str
     role: str
     label: str
     survey: str | None
-    """The fingerprint of the only survey that it is good for; null: all surveys."""
+    """The fingerprint of the only survey that it is valid for; null: all surveys."""
     expires: str | None
-    """When it ends, in UTC; null: never."""
+    """When it expires, in UTC; null: never."""
 
     @classmethod
     def of(cls, token: Token) -> Known:
@@ -71,7 +71,7 @@ class Known(msgspec.Struct):
 
 
 class Made(Known, kw_only=True):
-    """A new token; this is the only time that it is shown."""
+    """A new token. It is shown only this once."""
 
     token: str
 
@@ -132,7 +132,7 @@ async def ready(call: Call) -> Response:
 
 
 async def readiness(service: Service) -> str:
-    """ "ok" if the store can be written, the writer gets on, and nobody is shutting down; else a problem."""
+    """ "ok" if the store can be written, the writer makes progress, and no shutdown has begun; else a problem."""
     if service.stopping or not service.writer.alive or service.writer.lag > STALLED_SECONDS:
         raise overloaded("the service is being restarted, or its store is stuck")
     if time.monotonic() - service.writer.full < FULL_SECONDS:
@@ -147,7 +147,7 @@ async def readiness(service: Service) -> str:
             raise overloaded(str(error)) from None
         except (StoreError, TimeoutError, Problem):
             raise overloaded("the store cannot be written") from None
-    # Submissions are counted all the same, so it is ready.
+    # Submissions are still counted, so the service is ready.
     failing = ", ".join(f"{step} ({code})" for step, code in sorted(service.failing.items()))
     said = f"ok, but housekeeping fails: {failing}" if failing else "ok"
     return "; ".join(filter(None, (said, service.clock_doubt)))
@@ -159,11 +159,11 @@ def _full(service: Service) -> Problem:
 
 
 async def _ping(service: Service) -> None:
-    """By the writer, which alone waits for locks on the store; once for all who ask at the same time."""
+    """Ping through the writer, which alone waits for locks on the store; simultaneous probes share one ping."""
     if service.pinging is None:
         service.pinging = asyncio.ensure_future(service.writer.run(lambda store: store.ping()))
         service.pinging.add_done_callback(lambda done: _pinged(service, done))
-    # Who gives up does not end it for the others.
+    # A probe that gives up does not cancel the ping for the others.
     await asyncio.shield(service.pinging)
 
 
@@ -179,7 +179,7 @@ async def metrics(call: Call) -> Response:
 
 
 def _figures(service: Service, of_store: list[Family] | None) -> list[Family]:
-    """Everything that is counted and measured here, and what the store says of itself if it answers."""
+    """All counters and measurements of this process, and the store's own figures if it answers."""
     version = (("version", deniable.__version__), ("python", platform.python_version()))
     return [
         *service.metrics.families(),
@@ -226,17 +226,17 @@ async def _store_figures(service: Service) -> list[Family]:
 
 @dataclass(frozen=True)
 class Look:
-    """One worker as it is now."""
+    """The current state of one worker."""
 
     ready: bool
     told: str
     figures: list[Family]
     kind: str = "overloaded"
-    """The problem of one that is not ready."""
+    """The kind of problem if the worker is not ready."""
 
 
 async def look(service: Service) -> Look:
-    """At once: where the store does not answer soon, as it was a moment ago."""
+    """Returns at once: if the store does not answer soon, the last known state is used."""
     told, of_store = await asyncio.gather(
         service.latest("readiness", lambda: _told(service)), service.latest("figures", lambda: _store_figures(service))
     )
@@ -246,7 +246,7 @@ async def look(service: Service) -> Look:
 
 
 async def _told(service: Service) -> tuple[bool, str, str]:
-    """Whether it is ready, in a sentence, and the kind of problem if it is not."""
+    """Whether the service is ready, a sentence about it, and the kind of problem if it is not."""
     try:
         return True, await readiness(service), ""
     except Problem as problem:
@@ -256,9 +256,9 @@ async def _told(service: Service) -> tuple[bool, str, str]:
 class OperatorListener:
     """Answers /healthz, /readyz and /metrics for all workers.
 
-    It has threads and a few connections of its own, so that neither the event loop nor the connections of ingest are in
-    its way. There is no token: whoever reaches it may read. `workers` has, by number, a function that looks at one and
-    returns None if it does not answer.
+    It has its own threads and a few connections, so that neither the event loop nor the ingest connections can block
+    it. There is no token: everyone who can reach it may read. `workers` maps the worker's number to a function that
+    returns the worker's state, or None if the worker does not answer.
     """
 
     def __init__(self, listening: socket.socket, workers: Mapping[int, Callable[[], Look | None]]) -> None:
@@ -281,7 +281,7 @@ class OperatorListener:
                 return "deniable"
 
             def log_message(self, format: str, *args: object) -> None:
-                """Nobody is written down."""
+                """Log nothing, so that no address is written down."""
 
         class Listener(ThreadingHTTPServer):
             daemon_threads = True
@@ -301,7 +301,7 @@ class OperatorListener:
                     self._free.release()
 
             def handle_error(self, request: Any, client_address: Any) -> None:
-                """A client that left; the standard library would print its address."""
+                """The client has left. The standard library would print its address."""
 
         self._server = Listener(listening.getsockname(), Handler, bind_and_activate=False)
         self._server.socket.close()

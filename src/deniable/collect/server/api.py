@@ -1,9 +1,9 @@
-"""What the service offers, as tables: routes, checks of parameters and the OpenAPI document are all made from these.
+"""What the service offers, as tables: routes, parameter checks and the OpenAPI document are all built from them.
 
 Operation   one method of one path: who may call it, its parameters, bodies, answers and problems
-Parameter   its schema in the document is the check that its value must pass
+Parameter   its schema in the document is also the check on its value
 Resource    all operations of one path; answers preflights, other methods and every refusal
-Headers     nothing is sniffed, framed, referred from or cached unless an answer says so
+Headers     no content sniffing, framing, referrer or caching unless an answer asks for it
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from deniable.collect.server.problems import (
     KINDS,
     MEDIA_TYPE,
     PREFIX,
-    Document,
     Gone,
     Headers,
     Problem,
+    ProblemDetails,
     announced,
     answer_and_close,
     deleted,
@@ -46,9 +46,9 @@ from deniable.collect.wire import JSON
 from deniable.errors import DeniableError, MissingExtra
 
 LEVEL = 4
-"""Of compression: half of the time of the usual one, for a tenth more bytes."""
+"""Compression level: half the time of the default, for a tenth more bytes."""
 RETRIED = ("rateLimited", "overloaded")
-"""Problems that come with Retry-After."""
+"""Problems that are sent with Retry-After."""
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "Referrer-Policy": "no-referrer",
@@ -58,7 +58,7 @@ SAFE = {
 
 
 class Fixed:
-    """Headers to be added to an answer, unless it has its own."""
+    """Headers that are added to an answer unless it sets them itself."""
 
     def __init__(self, headers: dict[str, str]) -> None:
         self._raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
@@ -90,10 +90,10 @@ class Parameter:
     help: str
     many: bool = False
     missing: str = "notFound"
-    """The problem of a path's part that does not fit."""
+    """The problem if this part of the path is not valid."""
 
     def read(self, text: str) -> Any:
-        """The value that text writes, if it fits the schema."""
+        """Parse the text; the value must match the schema."""
         schema = self.schema
         kind = schema["type"]
         if kind == "string":
@@ -109,7 +109,7 @@ class Parameter:
                 raise self._wrong("true or false")
             return text == "true"
         try:
-            # Plain digits only: Python alone would take 1_000, spaces and other scripts' digits.
+            # Plain digits only: Python alone would accept 1_000, spaces and digits of other scripts.
             if not re.fullmatch(r"-?[0-9]{1,18}" if kind == "integer" else r"-?[0-9.eE+-]{1,40}", text):
                 raise ValueError
             value: float = int(text) if kind == "integer" else float(text)
@@ -132,7 +132,7 @@ class Answer:
     help: str
     content: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Names of headers with what they mean."""
+    """Header names and what they mean."""
 
 
 @dataclass
@@ -158,7 +158,7 @@ class Call:
         return await self.service.receiving.read(self.receive)
 
     async def json(self, kind: Any) -> Any:
-        """A small JSON body of a known form."""
+        """A small JSON body of a known type."""
         if media_type(self.headers) != "application/json":
             raise Problem("unsupportedMediaType", "send application/json", close=True)
         try:
@@ -173,7 +173,7 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that can be asked of the service."""
+    """One operation of the service."""
 
     method: str
     path: str
@@ -185,19 +185,19 @@ class Operation:
     problems: Sequence[str] = ()
     parameters: Sequence[Parameter] = ()
     bodies: Mapping[str, Any] = field(default_factory=dict)
-    """Media types that are read, with schemas."""
+    """Accepted media types, with schemas."""
     public: bool = False
     """Whether pages of any origin may call this."""
-    keyed: bool = False
-    """Whether the service may be set to ask for an ingest key."""
+    needs_token: bool = False
+    """Whether the service can be configured to require an ingest key."""
     beyond: bool = False
-    """Whether it reads other surveys than the one that its path names, so that a token of that one is not enough."""
+    """Whether it also reads other surveys than the one in its path, so that a token for that survey is not enough."""
 
     @property
     def all_problems(self) -> list[str]:
-        """Those named, and those that follow from the rest of the table."""
+        """The problems listed in the table, and those that follow from its other columns."""
         named = set(self.problems)
-        if self.role is not None or self.keyed:
+        if self.role is not None or self.needs_token:
             named |= {"unauthorized", "expiredToken", "forbidden"}
         if "{fingerprint}" in self.path:
             named |= {"unknownSurvey", "surveyDeleted", "overloaded"}
@@ -272,7 +272,7 @@ class Resource:
                 return self._preflight()
             raise Problem("methodNotAllowed", f"this takes {self._allow}", {"Allow": self._allow})
         path, query = scope.get("path_params", {}), dict[str, Any]()
-        role = "ingest" if operation.keyed and self._service.settings.keyed else operation.role
+        role = "ingest" if operation.needs_token and self._service.settings.needs_token else operation.role
         if role is not None:
             survey = None if operation.beyond else path.get("fingerprint")
             await self._service.authorize(role, scope["headers"], survey)
@@ -283,10 +283,10 @@ class Resource:
     def _preflight(self) -> Response:
         headers = {"Allow": self._allow}
         if self._public:
-            keyed = any(operation.keyed for operation in self._public.values())
+            needs_token = any(operation.needs_token for operation in self._public.values())
             headers |= {
                 "Access-Control-Allow-Methods": ", ".join(sorted({*self._public, "OPTIONS"})),
-                "Access-Control-Allow-Headers": "Content-Type, Authorization" if keyed else "Content-Type",
+                "Access-Control-Allow-Headers": "Content-Type, Authorization" if needs_token else "Content-Type",
                 "Access-Control-Max-Age": "86400",
             }
         return Response(None, 204, headers)
@@ -323,14 +323,14 @@ def _parameters(operation: Operation, path: dict[str, str], query: bytes) -> tup
 
 PACKED = ("application/json", "text/csv")
 SMALLEST = 1_024
-"""Bytes from which on compressing is worth it."""
+"""Smallest body, in bytes, that is worth compressing."""
 
 
 def compress(response: Response, headers: Headers) -> None:
-    """Send JSON and CSV compressed to whoever takes that; a stream as it comes."""
+    """Compress JSON and CSV if the client accepts it; streams are compressed piece by piece."""
     if b"gzip" not in header(headers, b"accept-encoding") or "content-encoding" in response.headers:
         return
-    # An ETag names the bytes as they are.
+    # An ETag names the uncompressed bytes.
     if "etag" in response.headers:
         return
     if response.headers.get("content-type", "").partition(";")[0] not in PACKED:
@@ -378,7 +378,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         for schema in content.values()
         if not isinstance(schema, Mapping)
     ]
-    unique = list(dict.fromkeys([*types, Document]))
+    unique = list(dict.fromkeys([*types, ProblemDetails]))
     found, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
     schemas = dict(zip(unique, found, strict=True))
     paths = {
@@ -408,7 +408,7 @@ def _operation_spec(operation: Operation, schemas: Mapping[Any, Any]) -> dict[st
         "operationId": operation.name,
         "summary": operation.help.partition(". ")[0].rstrip("."),
         "description": operation.help,
-        "security": [{"token": []}] if operation.role else [{}, {"token": []}] if operation.keyed else [],
+        "security": [{"token": []}] if operation.role else [{}, {"token": []}] if operation.needs_token else [],
     }
     if operation.role:
         described["description"] += f" Needs a token with the role {operation.role}"
@@ -450,7 +450,7 @@ def _problem_specs(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str
     described = {}
     for status, names in sorted(by_status.items()):
         text = " ".join(f"{PREFIX}{name}: {KINDS[name].title}" for name in names)
-        one: dict[str, Any] = {"description": text, "content": {MEDIA_TYPE: {"schema": schemas[Document]}}}
+        one: dict[str, Any] = {"description": text, "content": {MEDIA_TYPE: {"schema": schemas[ProblemDetails]}}}
         if any(name in RETRIED for name in names):
             one["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
         described[str(status)] = one
@@ -458,7 +458,7 @@ def _problem_specs(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str
 
 
 def _common(schema: Any) -> Any:
-    """Lists of fixed parts as lists of any of these parts, because few programs that read the document know more."""
+    """Turn tuples into lists of any of their parts, because few OpenAPI tools understand tuples."""
     if isinstance(schema, list):
         return [_common(part) for part in schema]
     if not isinstance(schema, Mapping):
@@ -475,7 +475,7 @@ def _schema(schema: Any, schemas: Mapping[Any, Any]) -> Any:
 
 
 def interface(operations: Sequence[Operation]) -> Operation:
-    """Serves the document of these operations and of itself."""
+    """The operation that serves the document of these operations and of itself."""
 
     async def serve(call: Call) -> Response:
         return json_response(document([*operations, itself]))

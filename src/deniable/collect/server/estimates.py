@@ -1,32 +1,28 @@
-"""What the crowd thinks, with everything that says how sure that is.
+"""Estimates over HTTP, with everything that says how certain they are.
 
-Hidden     fewer answers than the survey's `show_from` are "not enough answers yet", in place of shares that are noise;
-           without any answer the rows have no value, and their intervals are the whole range
-Off loop   tallies are read and estimates computed in threads; a finished answer is kept until the sums change
-Series     one reading over all epochs asked for, or one per epoch (per=epoch), sent while the next is computed. Where
-           answers evolve, a share needs the reports of all epochs before it: then there is one reading, from the first
-           epoch on, whose rows are the epochs
-Several    over several epochs the errors allow for one device standing in each of them (`Repeats`)
-Found      answers that nobody listed are searched for over all epochs asked for, and counted in each: one search per
-           epoch would take as many times as long, and find less
+Hidden     with fewer answers than the survey's `min_reports` the reply says "not enough answers yet" and gives no
+           noisy shares; without any answer the rows have no value, and their intervals are the whole range
+Off loop   tallies are read and estimates computed in threads; a finished answer is cached until the sums change
+Series     one reading over all requested epochs, or one per epoch (per=epoch), sent while the next is computed. Where
+           answers evolve, a share needs the reports of all earlier epochs: then there is one reading, starting at the
+           first epoch, with one row per epoch
+Several    over several epochs the errors allow for devices that report in each of them (`Repeats`)
+Found      answers that nobody listed are searched for over all requested epochs together, and counted in each: one
+           search per epoch would multiply the time by the number of epochs, and find less
 Changes    differences of two ranges of epochs are computed here as well, so that no page repeats the arithmetic
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import math
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 from starlette.responses import Response, StreamingResponse
 
-from deniable._plain import csv_cell
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
@@ -38,195 +34,35 @@ from deniable.collect.wire import JSON
 from deniable.errors import DeniableError
 from deniable.labels import label_spec
 from deniable.postprocess import METHODS
-from deniable.results import Difference, finite
+from deniable.protocols.traits import needs_candidates
+from deniable.results import Difference, Document, Result, View, finite
 from deniable.results.distribution import MOST_BINS, read_numbers
+from deniable.results.render import COLUMNS, csv_lines
+from deniable.results.smooth import SMOOTH, read_assumption
 from deniable.surveys import Question, SurveyTally
-from deniable.surveys.results import NUMBERS, Finding, Repeats, find, outweighs, part_id, trust
+from deniable.surveys.results import Repeats, documents, find, trust
 from deniable.surveys.terms import write_time
 
 SIMULTANEOUS, POPULATION, RESPONDENTS, KEPT = "simultaneous", "population", "respondents", "kept"
-_FACTS = ("unlisted", "unlisted_stderr", "smallest", "false_finds", "headline")
 NOT_ENOUGH = "not enough answers yet"
 OPEN_TEXT = "open text: name the texts to look for with candidates=..."
-HEAD = (
-    "first",
-    "last",
-    "from_utc",
-    "until_utc",
-    "question",
-    "label",
-    *NUMBERS,
-    "unit",
-    "count",
-    "n",
-    "level",
-    "epsilon",
-    "noise_floor",
-    "poisoning",
-    "p_value",
-)
-
-
-class Row(msgspec.Struct):
-    """One figure, the share of an answer say: its value, standard error and interval, in a unit."""
-
-    label: Any
-    value: float | None
-    stderr: float | None
-    low: float | None
-    high: float | None
-    unit: str = ""
-    count: float | None = None
-    """Of a share: the estimated number of people."""
-    begin: float | None = None
-    """Of a bin of a distribution: where it begins."""
-    end: float | None = None
-    """Where it ends; of whole numbers, the first one of the next bin."""
-    second_begin: float | None = None
-    """Of a rectangle of two numbers: the same of the second number."""
-    second_end: float | None = None
-    group: str = ""
-    """Of a series: which answer the row is about; its label is the epoch, counted from 1."""
-    p_value: float | None = None
-    """Of an answer that was found although nobody listed it: how likely its reports would be if nobody had given it."""
-
-
-class SetRow(Row):
-    """One figure beside the items of sets: the share of a size, or of items that occur together."""
-
-    lift: float | None = None
-    """How many times as common the items are together as if they had nothing to do with each other."""
-    lift_stderr: float | None = None
-    guess: float | None = None
-    """A best guess of the share, from those of single items as well; biased, and what the rows are ranked by."""
-
-
-class Hypothesis(msgspec.Struct):
-    """One hypothesis of a decision."""
-
-    label: Any
-    p_value: float
-    """How often, if it were true, another hypothesis would be so many times likelier; an upper bound."""
-    posterior: float
-    """Its probability, if one of them is true and all were equally likely beforehand."""
-    anytime: float
-    """A p-value that holds however often one looks."""
-    rejected: bool
-
-
-class Choice(msgspec.Struct):
-    """Which hypothesis the reports favour; wrong with probability `level` at most, if one of them is true."""
-
-    outcome: str
-    """ "favours", "undecided" or "none"."""
-    favoured: Any
-    """The one hypothesis that is left; null if there is not exactly one."""
-    level: float
-    verdict: str
-    """The decision in one sentence."""
-    doubt: str | None
-    """Why none of the hypotheses may be true, if there is a reason."""
-    hypotheses: list[Hypothesis]
-
-
-class Axis(msgspec.Struct):
-    """One column of a table of several columns."""
-
-    name: str
-    labels: list[str]
-
-
-class MostCommon(msgspec.Struct):
-    """The answer that looks most common."""
-
-    label: Any
-    runner_up: Any
-    share: float
-    margin: float
-    """Its lead over the runner-up, in shares."""
-    error: float
-    """The standard error of that lead."""
-    confidence: float
-    """The highest confidence level at which no other answer is more common."""
-    level: float
-    certain: bool
-    """Whether that reaches the level; if not, there is no clear leader."""
-    population: bool
-
-
-class QuestionReading(msgspec.Struct, kw_only=True):
-    """Everything about one question."""
-
-    id: str
-    part: str = ""
-    """Which part of the answers it is about; empty where an answer has no parts."""
-    text: str
-    kind: str
-    """What is estimated: "shares" of answers, a "mean", ..."""
-    protocol: str
-    method: str
-    n: int
-    level: float
-    simultaneous: bool
-    """Whether the intervals hold for all answers of the question at once."""
-    population: bool
-    """Whether errors and intervals are about everybody whom the respondents were drawn from, or them alone."""
-    enough: bool
-    message: str | None = None
-    """Why there are no answers here, if there are none."""
-    epsilon: str
-    realized_epsilon: float
-    noise_floor: float | None
-    """The smallest share that can be told from none."""
-    poisoning: float | None
-    """Forged reports of a share s move a frequency by at most s times this."""
-    leverage: float | None
-    """How many honest reports of the question one forged report outweighs at most; null where nothing bounds it."""
-    forgery: str
-    """The same in a sentence."""
-    misfit: float | None = None
-    """At most so often would honest reports look so unlike the protocol's; null where they were not tested."""
-    warning: str | None = None
-    """What to ask oneself if that is below 0.001."""
-    rows: list[Row]
-    axes: list[Axis] | None = None
-    """Of a table of several columns: the rows are the combinations of their answers, row by row."""
-    headline: str | None = None
-    """Of a distribution: the finding in words."""
-    cumulative: list[Row] | None = None
-    """Of a distribution: the shares of the numbers up to some numbers, with intervals that hold for all at once."""
-    ranges: list[Row] | None = None
-    """Of a distribution: the shares of the ranges that were asked for."""
-    further: dict[str, list[SetRow]] | None = None
-    """Of sets: the shares of their "sizes", and of sets of items, "together"."""
-    notes: list[str] = []
-    """What to say beside the figures."""
-    decision: Choice | None = None
-    """Of a question that was designed for hypotheses, within one epoch or where no device answers twice."""
-    winner: MostCommon | None = None
-    """Of shares: the most common answer, and how sure that is."""
-    unlisted: float | None = None
-    """The share of texts that are none of the candidates."""
-    unlisted_stderr: float | None = None
-    smallest: float | None = None
-    """Of answers that were found although nobody listed them: the share that is found nine times out of ten."""
-    false_finds: float | None = None
-    """How many are found on average, at most, if nothing is common."""
+OF_READINGS = ("first", "last", "from_utc", "until_utc")
+HEAD = (*OF_READINGS, *COLUMNS)
 
 
 class Reading(msgspec.Struct):
-    """Estimates over the epochs from first to last; notes say in sentences what the errors beside them allow for."""
+    """Estimates over the epochs from first to last; the notes say in sentences what the errors allow for."""
 
     first: int
     last: int | None
     starts: str | None
-    """When the first epoch that has reports began; null where there are none."""
+    """When the first epoch that has reports began; null if there are no reports."""
     ends: str | None
-    """When the last one ends."""
+    """When the last epoch that has reports ends."""
     n: int
-    questions: list[QuestionReading]
+    questions: list[Document]
     notes: list[str]
-    """What one device that stands in several epochs does to the errors; empty for one epoch."""
+    """How devices that report in several epochs affect the errors; empty for one epoch."""
 
 
 class Change(msgspec.Struct):
@@ -242,7 +78,7 @@ class Change(msgspec.Struct):
 
 
 class QuestionChange(msgspec.Struct, kw_only=True):
-    """How the answers to one question have changed, as populations."""
+    """How the answers to one question have changed in the population."""
 
     id: str
     part: str = ""
@@ -253,17 +89,17 @@ class QuestionChange(msgspec.Struct, kw_only=True):
     simultaneous: bool
     enough: bool
     message: str | None = None
-    """Why there are no answers here, if there are none."""
+    """The reason if there are no answers here."""
     rows: list[Change]
     p_value: float | None = None
-    """How often differences as clear as these show up where there are none at all."""
+    """How often differences as clear as these appear if nothing has changed."""
 
 
 class Differences(msgspec.Struct):
     """Unbiased shares in one range of epochs minus those in another.
 
-    Errors of the two are taken as independent. Reports that a device repeats in both make them positively related, and
-    then the intervals are too wide, never too narrow.
+    The errors of the two are treated as independent. Reports that a device repeats in both ranges correlate them
+    positively; then the intervals are too wide, never too narrow.
     """
 
     survey: str
@@ -278,10 +114,8 @@ class Estimates(msgspec.Struct):
     survey: str
     version: int
     series: list[Reading]
-    consistent: list[Reading] | msgspec.UnsetType = msgspec.UNSET
-    """The same made consistent, where the query names a method for that."""
     status: Status | msgspec.UnsetType = msgspec.UNSET
-    """Where the query asks for it."""
+    """Only if the query asks for it."""
 
 
 def _ranges(written: Sequence[str]) -> tuple[tuple[float, ...], ...]:
@@ -291,9 +125,16 @@ def _ranges(written: Sequence[str]) -> tuple[tuple[float, ...], ...]:
         raise Problem("malformed", str(wrong)) from None
 
 
+def _assumption(written: str | None) -> str:
+    try:
+        return f"{SMOOTH}:{read_assumption(written):g}" if written else ""
+    except DeniableError as wrong:
+        raise Problem("malformed", str(wrong)) from None
+
+
 @dataclass(frozen=True)
 class Request:
-    """What is asked for."""
+    """What the query asks for."""
 
     first: int
     last: int | None
@@ -310,7 +151,15 @@ class Request:
     followed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The answers to follow from epoch to epoch, by question."""
     formulas: bool = False
-    """Whether a table leaves text as it is that a spreadsheet would run."""
+    """Whether a table leaves text unchanged that a spreadsheet would run as a formula."""
+    assume: str = ""
+    """What the intervals of distributions assume."""
+    consistent: str = ""
+    """The method that makes shares consistent, in columns next to the unbiased ones; empty: none."""
+
+    @property
+    def view(self) -> View:
+        return View(self.level, self.simultaneous, self.population, self.ranges, self.consistent)
 
     @classmethod
     def of(cls, call: Call, entry: Entry, epochs: str = "epochs") -> Request:
@@ -335,6 +184,8 @@ class Request:
             _ranges(query.get("range", ())),
             tuple(dict.fromkeys(query.get("values", ()))) or None,
             formulas=query.get("formulas") == KEPT,
+            assume=_assumption(query.get("assume")),
+            consistent=query.get("consistent") or "",
         )
 
     def asked(self, entry: Entry) -> list[Question]:
@@ -343,7 +194,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Summed:
-    """A tally over the epochs from first to last, and how many reports each of those that have any brought."""
+    """A tally over the epochs from first to last, and the number of reports of each epoch that has any."""
 
     tally: SurveyTally
     epochs: Sequence[Epoch]
@@ -366,117 +217,99 @@ def reading(entry: Entry, summed: Summed, request: Request) -> Reading:
     """The estimates of one tally."""
     repeats = summed.repeats(entry)
     questions = [
-        reading for asked in request.asked(entry) for reading in _readings(entry, asked, summed.tally, repeats, request)
+        one for asked in request.asked(entry) for one in _documents(entry, asked, summed.tally, repeats, request)
     ]
     n = next(iter(summed.tally.tallies.values())).n
     return Reading(summed.first, summed.last, *summed.span(entry), n, questions, repeats.notes)
 
 
 def _missing(entry: Entry, question: Question, n: int, request: Request) -> str | None:
-    """Why there is nothing to show, if there is nothing."""
-    if n < max(1, entry.terms.show_from):
+    """The reason if there is nothing to show."""
+    if n < max(1, entry.terms.min_reports):
         return NOT_ENOUGH
-    return OPEN_TEXT if question.protocol.needs_candidates and not request.candidates else None
+    return OPEN_TEXT if needs_candidates(question.protocol) and not request.candidates else None
 
 
 def _readable(entry: Entry, question: Question, n: int, request: Request) -> bool:
-    """Whether n reports are read at all: enough of them, or none, with texts to look for where those are needed."""
-    if question.protocol.needs_candidates and not request.candidates:
+    """Whether n reports are read at all: enough of them, or zero; with candidate texts where those are needed."""
+    if needs_candidates(question.protocol) and not request.candidates:
         return False
     return n == 0 or _missing(entry, question, n, request) is None
 
 
-def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Request, method: str | None) -> Finding:
+def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Request) -> Result:
     return find(
         question.protocol,
         tally[question.id],
-        request.level,
-        method,
-        request.candidates or None if question.protocol.takes_candidates else None,
-        request.simultaneous,
-        request.population,
-        repeats,
-        request.bins,
-        request.ranges,
-        dict(request.followed).get(question.id, request.values),
+        consistent=None if request.post == "none" else request.post,
+        candidates=request.candidates or None if question.protocol.traits.answers != "all" else None,
+        repeats=repeats,
+        bins=request.bins,
+        values=dict(request.followed).get(question.id, request.values),
+        assume=request.assume,
     )
 
 
 def found_values(entry: Entry, summed: Summed, request: Request) -> dict[str, list[str]]:
-    """The answers that are found where nobody listed them, by question."""
+    """The answers that were found although nobody listed them, by question."""
     repeats, values = summed.repeats(entry), {}
     for question in request.asked(entry):
-        if question.protocol.finds:
+        if question.protocol.traits.answers == "found":
             n = summed.tally[question.id].n
             is_shown = n > 0 and _readable(entry, question, n, request)
-            found = _found(question, summed.tally, repeats, request, None).table.labels if is_shown else []
+            unbiased = replace(request, post="none")
+            found = _found(question, summed.tally, repeats, unbiased).table().labels if is_shown else []
             values[question.id] = [str(one) for one in found]
     return values
 
 
-def _readings(
+def _documents(
     entry: Entry, question: Question, tally: SurveyTally, repeats: Repeats, request: Request
-) -> Iterator[QuestionReading]:
-    """One reading of a question, or of each part of its answers."""
+) -> Iterator[Document]:
+    """The document of a question, or of each part of its answers."""
     protocol, own = question.protocol, tally[question.id]
-    misfit = protocol.misfit(own, repeats.noise) if own.n else None
-    method = None if request.post == "none" else request.post
-    found = {}
+    found, count = {}, len(request.candidates) if needs_candidates(protocol) else protocol.worth().tests
     if _readable(entry, question, own.n, request):
-        found = _found(question, tally, repeats, request, method).parts
-    for part, (inner, _) in protocol.parts(own.n).items():
-        n = int(found[part].result.n) if found else own.n
+        result = _found(question, tally, repeats, request)
+        found = documents(protocol, own, result, request.view, repeats, question.id, question.text, count)
+    for part, (inner, _) in protocol.worth(own.n).parts.items():
+        n = int(found[part].n) if found else own.n
         message = _missing(entry, question, n, request)
-        tests = len(request.candidates) if protocol.needs_candidates else protocol.tests
-        head: dict[str, Any] = {"id": question.id, "part": part, "text": question.text, "protocol": inner.name, "n": n}
-        head |= {"kind": found[part].result.kind if found else inner.reads}
-        head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
-        head |= {"enough": message != NOT_ENOUGH}
-        head |= trust(inner, n, request.level, repeats, max(1, tests) if request.simultaneous else 1)
-        head |= {"leverage": protocol.leverage, "forgery": outweighs(protocol.leverage)}
-        if message != NOT_ENOUGH and misfit is not None:
-            head |= {"misfit": misfit.p_value, "warning": misfit.message}
-        if message is not None and not (n == 0 and found):
-            yield QuestionReading(**head, method=request.post, message=message, rows=[])
-            continue
-        content = found[part].description(question.id, question.text)
-        rows = content["rows"]
-        if request.top is not None and request.top < len(rows) and not found[part].table.is_ordered:
-            order = np.argsort(-found[part].table.value, kind="stable")[: request.top]
-            rows = [rows[i] for i in order]
-        rest: dict[str, Any] = {key: content[key] for key in _FACTS if key in content}
-        if "winner" in content:
-            rest["winner"] = MostCommon(**content["winner"])
-        if "axes" in content:
-            rest["axes"] = [Axis(**axis) for axis in content["axes"]]
-        if "cumulative" in content:
-            rest["cumulative"] = [Row(**row) for row in content["cumulative"]]
-        if "further" in content:
-            rest["further"] = {
-                name: [SetRow(**row) for row in found_rows] for name, found_rows in content["further"].items()
-            }
-        if "ranges" in content:
-            rest["ranges"] = [Row(**row) for row in content["ranges"]]
-        yield QuestionReading(
-            **head,
-            **rest,
-            method=content["method"],
-            message=message,
-            notes=content["notes"],
-            decision=_choice(content.get("decision")),
-            rows=[Row(**row) for row in rows],
-        )
+        if found and (message is None or n == 0):
+            document = found[part]
+        else:
+            tests = max(1, count) if request.simultaneous else 1
+            document = Document(
+                id=question.id,
+                part=part,
+                text=question.text,
+                kind=found[part].kind if found else inner.worth().read,
+                protocol=inner.name,
+                method=request.post,
+                n=n,
+                level=request.level,
+                simultaneous=request.simultaneous,
+                population=request.population,
+                trust=trust(inner, n, request.level, repeats, tests, protocol.worth().leverage),
+                sections=[],
+            )
+            if message != NOT_ENOUGH and own.n:
+                misfit = protocol.misfit(own, repeats.noise)
+                document.trust.misfit, document.trust.warning = misfit.p_value, misfit.message
+        document.protocol, document.message, document.enough = inner.name, message, message != NOT_ENOUGH
+        if not own.n or not document.enough:
+            document.trust.misfit = document.trust.warning = None
+        yield _top(document, request.top)
 
 
-def _choice(decision: dict[str, Any] | None) -> Choice | None:
-    if decision is None:
-        return None
-    hypotheses = [
-        Hypothesis(row["label"], row["value"], row["posterior"], row["anytime"], bool(row["rejected"]))
-        for row in decision["rows"]
-    ]
-    head = {key: decision[key] for key in ("outcome", "favoured", "level", "verdict", "doubt")}
-    return Choice(**head, hypotheses=hypotheses)
+def _top(document: Document, top: int | None) -> Document:
+    """A document with the most common answers only, if so many are asked for."""
+    if top is not None:
+        for section in document.sections:
+            if not section.further and not section.ordered and top < len(section.rows):
+                value = np.array([math.nan if row["value"] is None else row["value"] for row in section.rows])
+                section.rows = [section.rows[i] for i in np.argsort(-value, kind="stable")[:top]]
+    return document
 
 
 def changes(entry: Entry, version: int, before: Summed, after: Summed, request: Request) -> Differences:
@@ -487,11 +320,11 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
         found = []
         if all(_readable(entry, question, tally[question.id].n, request) for tally, _ in sides):
             wanted = request
-            if question.protocol.finds:  # what was found on either side is compared
-                each = [_found(question, *side, request, None).table.labels for side in sides]
+            if question.protocol.traits.answers == "found":  # compare what was found on either side
+                each = [_found(question, *side, request).table().labels for side in sides]
                 wanted = replace(request, values=tuple(dict.fromkeys(str(one) for labels in each for one in labels)))
-            found = [_found(question, *side, wanted, None).result.parts for side in sides]
-        for part in question.protocol.parts(1):
+            found = [_found(question, *side, wanted).parts for side in sides]
+        for part in question.protocol.worth(1).parts:
             counts = [int(one[part].n) for one in found] or [tally[question.id].n for tally, _ in sides]
             messages = [_missing(entry, question, n, request) for n in counts]
             message = next(filter(None, messages), None)
@@ -529,28 +362,20 @@ def as_json(one: Reading) -> bytes:
     return msgspec.json.encode(one)
 
 
-def as_csv(one: Reading, formulas: bool = False) -> bytes:
-    """One line per answer; a question without answers has one line without a label.
+def read_json(content: bytes) -> Reading:
+    """What `as_json` wrote."""
+    return msgspec.json.decode(content, type=Reading)
 
-    Written for spreadsheets: times without letters, and epsilon as a decimal number, for 1/2 would be read as a date.
-    Text that would be run gets a ' in front, unless `formulas` are left.
+
+def as_csv(one: Reading, formulas: bool = False) -> bytes:
+    """One line per row; a question without rows has one line without a label.
+
+    The format suits spreadsheets: times without letters, and epsilon as a decimal number, because 1/2 would be read as
+    a date. Text that would be run as a formula gets a ' in front, unless `formulas` is set.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for question in one.questions:
-        epsilon = f"{float(Fraction(question.epsilon)):.15g}"
-        tail = [question.n, question.level, epsilon, question.noise_floor, question.poisoning]
-        times = (_spreadsheet(time) for time in (one.starts, one.ends))
-        head = [one.first, one.last, *times, csv_cell(part_id(question.id, question.part), formulas)]
-        if not question.rows:
-            writer.writerow([*head, "", *[""] * (len(NUMBERS) + 2), *tail, ""])
-        for row in question.rows:
-            label = row.label if isinstance(row.label, str) else msgspec.json.encode(row.label).decode()
-            label = f"{row.group}: {label}" if row.group else label
-            label = csv_cell(label, formulas or not (row.group or isinstance(row.label, str)))
-            numbers = [getattr(row, name) for name in NUMBERS]
-            writer.writerow([*head, label, *numbers, csv_cell(row.unit, formulas), row.count, *tail, row.p_value])
-    return out.getvalue().encode()
+    times = (_spreadsheet(time) for time in (one.starts, one.ends))
+    first = ["" if end is None else end for end in (one.first, one.last, *times)]
+    return csv_lines(one.questions, COLUMNS, formulas, first).encode()
 
 
 def _spreadsheet(time: str | None) -> str:
@@ -571,7 +396,7 @@ async def estimates_csv(call: Call) -> Response:
 
 @dataclass(frozen=True)
 class _Series:
-    """Readings of one request, range by range, as one list of a reply."""
+    """Readings of one request, range by range, as one list in the reply."""
 
     request: Request
     ranges: list[tuple[int, int | None]]
@@ -580,16 +405,22 @@ class _Series:
         self, service: Service, entry: Entry, progress: Progress, kind: str, between: bytes
     ) -> AsyncIterator[bytes]:
         for place, (first, last) in enumerate(self.ranges):
-            # By the tally of this range alone: an answer stays while other epochs change.
-            version = Progress(tuple(inside(progress.epochs, first, last))).version
-            key = entry.fingerprint, version, replace(self.request, first=first, last=last), kind
-            body = service.cache.get(key)
-            if body is None:
-                write = partial(as_csv, formulas=self.request.formulas) if kind == CSV else as_json
-                summed = await _summed(service, entry, progress, first, last)
-                body = await service.readers.compute(lambda: write(reading(entry, summed, self.request)))  # noqa: B023
-                service.cache.put(key, body)
+            body = await self._read(service, entry, progress, first, last)
+            if kind == CSV:
+                body = await service.readers.compute(lambda: as_csv(read_json(body), self.request.formulas))  # noqa: B023
             yield (between if place else b"") + body
+
+    async def _read(self, service: Service, entry: Entry, progress: Progress, first: int, last: int | None) -> bytes:
+        """The documents of one range, computed once for all forms and viewers."""
+        # Keyed by the tally of this range alone: an answer stays cached while other epochs change.
+        version = Progress(tuple(inside(progress.epochs, first, last))).version
+        key = entry.fingerprint, version, replace(self.request, first=first, last=last, formulas=False)
+        body = service.cache.get(key)
+        if body is None:
+            summed = await _summed(service, entry, progress, first, last)
+            body = await service.readers.compute(lambda: as_json(reading(entry, summed, self.request)))
+            service.cache.put(key, body)
+        return body
 
 
 async def _respond(call: Call, kind: str) -> Response:
@@ -602,11 +433,11 @@ async def _respond(call: Call, kind: str) -> Response:
     if call.query["per"] == "epoch" and not evolving:
         ranges = [(one.epoch, one.epoch) for one in inside(progress.epochs, request.first, request.last)]
         request = await _following(service, entry, request, progress)
-    also = call.query.get("consistent")
-    consistent = None if also is None else _Series(replace(request, post=also), ranges)
-    pieces = _pieces(service, entry, progress, kind, _Series(request, ranges), consistent)
-    told = await status_of(service, entry, progress) if call.query.get("status") else None
-    # What cannot be computed is said before the first byte goes out.
+    pieces = _pieces(service, entry, progress, kind, _Series(request, ranges))
+    told = None
+    if call.query.get("status"):
+        told = await status_of(service, entry, progress, *epoch_range(call.query.get("status_epochs")))
+    # Errors must be raised before the first byte is sent.
     begin = [await anext(pieces), await anext(pieces)]
 
     async def stream() -> AsyncIterator[bytes]:
@@ -621,8 +452,10 @@ async def _respond(call: Call, kind: str) -> Response:
 
 
 async def _following(service: Service, entry: Entry, request: Request, progress: Progress) -> Request:
-    """The same request about what is found over all of its epochs, where answers are searched for."""
-    if request.values is not None or not any(question.protocol.finds for question in request.asked(entry)):
+    """The same request, restricted to what is found over all of its epochs, for protocols that search for answers."""
+    if request.values is not None or not any(
+        question.protocol.traits.answers == "found" for question in request.asked(entry)
+    ):
         return request
     key = entry.fingerprint, progress.version, request, "found"
     kept = service.cache.get(key)
@@ -635,9 +468,9 @@ async def _following(service: Service, entry: Entry, request: Request, progress:
 
 
 async def _pieces(
-    service: Service, entry: Entry, progress: Progress, kind: str, series: _Series, consistent: _Series | None
+    service: Service, entry: Entry, progress: Progress, kind: str, series: _Series
 ) -> AsyncIterator[bytes]:
-    """All of a reply; of JSON, all but its last brace."""
+    """The whole reply; for JSON, without its last brace."""
     if kind == CSV:
         opening, between, end = (",".join(HEAD) + "\n").encode(), b"", b""
     else:
@@ -647,11 +480,6 @@ async def _pieces(
     async for piece in series.pieces(service, entry, progress, kind, between):
         yield piece
     yield end
-    if consistent is not None:
-        yield b',"consistent":['
-        async for piece in consistent.pieces(service, entry, progress, kind, between):
-            yield piece
-        yield end
 
 
 async def _summed(service: Service, entry: Entry, progress: Progress, first: int, last: int | None) -> Summed:
@@ -723,7 +551,7 @@ QUERY = (
     Parameter(
         "top",
         {"type": "integer", "minimum": 1, "maximum": 1_000_000},
-        "only so many of the most common answers, most common first",
+        "maximum number of answers that are listed, most common first",
     ),
     Parameter(
         "bins",
@@ -738,6 +566,13 @@ QUERY = (
         many=True,
     ),
     Parameter(
+        "assume",
+        {"type": "string", "maxLength": 32},
+        "of a distribution: smooth, or smooth:0.05 with the least standard deviation of a hump as a part of the range, "
+        "gives shorter intervals of quantiles, ranges and bins, which hold if the distribution is smooth; by default "
+        "they hold for any distribution",
+    ),
+    Parameter(
         "values",
         {"type": "string", "maxLength": 4096},
         "where answers are found although nobody listed them: the shares of these and no others; repeat it for several",
@@ -748,11 +583,12 @@ QUERY = (
 CONSISTENT = Parameter(
     "consistent",
     {"type": "string", "enum": sorted(METHODS)},
-    "the same once more, made consistent by this method, in the reply's consistent",
+    "shares made consistent by this method, in columns next to the unbiased ones: consistent, consistent_low, ...",
 )
 STATUS = Parameter(
     "status", {"type": "boolean", "default": False}, "true: the reply has the survey's status as well, in one request"
 )
+STATUS_EPOCHS = replace(RANGE, name="status_epochs", help=f"the epochs that this status lists: {RANGE.help}")
 
 OPERATIONS = (
     Operation(
@@ -764,7 +600,7 @@ OPERATIONS = (
         {200: Answer("The estimates.", {JSON: Estimates})},
         role="analyst",
         problems=("countedElsewhere",),
-        parameters=(*QUERY, CONSISTENT, STATUS),
+        parameters=(*QUERY, CONSISTENT, STATUS, STATUS_EPOCHS),
     ),
     Operation(
         "GET",

@@ -1,11 +1,11 @@
-"""Taking reports: the one route that matters for speed. And taking one back.
+"""Taking reports, the one route where speed matters, and deleting one.
 
-Before the body   survey, media type, announced length, rate and room are checked first, so that a refusal costs nothing
-After it          the writer decodes, checks and counts it together with all others that wait
-Rate              charged by the bytes that came, never by those that were announced; what turns out not to be a
-                  submission, or could not be stored, is given back
-Deleting          whoever knows the 16 random bytes of an id has sent it, or was given them by the operator: no token is
-                  asked for
+Before the body   survey, media type, announced length, rate and room are checked first, so that a refusal is cheap
+After it          the writer decodes, checks and counts it together with all other waiting bodies
+Rate              charged by the bytes that arrived, never by those that were announced; bytes that are not a
+                  submission, or that could not be stored, are refunded
+Deleting          the 16 random bytes of an id are known only to its sender and to those who got them from the
+                  operator: no token is required
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ REPORT = Parameter(
 
 
 class Deletion(msgspec.Struct):
-    """Whether a report was there and is gone now."""
+    """Whether a report existed and is now deleted."""
 
     deleted: bool
 
 
 class ReportsBody(msgspec.Struct):
-    """Submissions, each [id, epoch, answers]: 16 random bytes and the answers in base64url, the epoch between them."""
+    """Submissions, each [id, epoch, answers]: id (16 random bytes) and answers in base64url, the epoch between them."""
 
     reports: list[tuple[str, int, str]]
 
@@ -80,7 +80,7 @@ async def take(call: Call) -> Response:
 
 
 async def _relayed(service: Service, entry: Entry, body: bytes) -> Taken | Problem:
-    """Open what a relay brings, beside the event loop, and count it; what does not open is rejected by its place."""
+    """Open a relay's records outside the event loop and count them; records that do not open are rejected by index."""
     key = service.key
     if key is None or entry.terms.relay is None or key.public != entry.terms.relay.key:
         return Problem("notInstalled", "this service does not have the key that the survey names: --relay-key FILE")
@@ -103,7 +103,7 @@ async def _relayed(service: Service, entry: Entry, body: bytes) -> Taken | Probl
 
 
 def _about(length: int, record: int, kind: str) -> int:
-    """How many submissions a body of this length holds, before it is decoded; of JSON at most so many."""
+    """Number of submissions in a body of this length, before it is decoded; for JSON an upper bound."""
     if kind == BINARY:
         return max(1, (length - HEADER_BYTES) // record)
     return max(1, length // (record * 4 // 3 + 8))
@@ -117,14 +117,14 @@ def _counted(outcome: Taken | Problem) -> int:
 
 
 async def delete(call: Call) -> Response:
-    """Forget one report."""
+    """Delete one report."""
     service, entry = call.service, await call.entry()
     if entry.terms.retention != "reports":
         raise Problem("notKept", "this survey keeps sums only: there is no report that could be taken out of them")
     service.writer.room()
     service.rates(entry, call.headers).charge(1)
     id = from_text(call.path["id"], ID_BYTES) or b""
-    # Beside the writer: in a store of files it is looked for in all of them.
+    # Outside the writer: a store of files searches all of them for the id.
     deleted = await service.change(lambda store: store.delete(entry.fingerprint, id))
     return json_response(Deletion(deleted))
 
@@ -152,7 +152,7 @@ OPERATIONS = (
             SEALED: {"type": "string", "format": "binary"},
         },
         public=True,
-        keyed=True,
+        needs_token=True,
     ),
     Operation(
         "DELETE",

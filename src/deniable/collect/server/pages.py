@@ -1,14 +1,15 @@
 """Pages for people, and the files that they are made of.
 
 Front      who collects what, and where the specifications are: plain HTML without scripts
-Policy     everything comes from this server, nothing is written inline, and nothing may frame a page
-Caching    files stand under a hash of all of them and never change there; "current" is for sites that embed a survey,
-           and is asked for again each time
+Policy     everything comes from this server, there are no inline scripts or styles, and no page may be framed
+Caching    the path of the files contains a hash of all of them, so they never change; "current" is for sites that
+           embed a survey, and is requested again each time
 Size       each file is compressed once and held in memory
-Loading    a page names all modules that it will import, so that they are fetched at once and not one after the other
-Audit      a survey as a reviewer looks at it, worked out once, in a process of its own: `surveys.audit_report`
+Loading    a page names all modules that it will import, so that they are fetched in parallel
+Audit      a reviewer's view of a survey, computed once, in its own process: `surveys.audit_report`
 Unknown    for unknown addresses people get an error page, and programs a problem document
-Place      the folder `web` of the package, or of the repository where the package is installed editable
+Place      the folder `web` of the package, or of the repository if the package is installed editable; the words of each
+           language are those that Python reads, too
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 import deniable
+from deniable import words
 from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter, Resource
 from deniable.collect.server.problems import Problem, header, overloaded
 from deniable.collect.server.registry import Entry
@@ -45,11 +47,18 @@ from deniable.surveys.promises import band, kept, lifetime
 
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 CURRENT = "current"
-TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
-FOLDERS = ("", "pages", "vendor")
+TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".html": "text/html",
+    ".json": "application/json",
+}
+WORDS = "words"
+FOLDERS = ("", "pages", "vendor", WORDS)
 SDK = "deniable.js"
 DEEPEST = 8
-"""Slashes of an address up to which links back are written."""
+"""Number of slashes in an address up to which relative links are written."""
 HERE = Path(deniable.__file__).parent
 _SCRIPT = re.compile(r'<script type="module" src="{web}/([^"]+)"')
 _IMPORT = re.compile(r'^(?:import|export) .*from "(\.[^"]+)";$', re.MULTILINE)
@@ -58,12 +67,12 @@ FRONT_POLICY = (
 )
 MOST = 200
 PHASES = ("collecting", "waiting", "over", "closed")
-"""Those that can be answered come first."""
+"""Surveys that can be answered come first."""
 
 
 @dataclass(frozen=True)
 class File:
-    """One file, ready to be sent."""
+    """One file, ready to send."""
 
     kind: str
     plain: bytes
@@ -97,14 +106,14 @@ class Files:
     def read(cls, root: Path) -> Files:
         found = {}
         for folder in FOLDERS:
-            for path in sorted((root / folder).iterdir()):
+            for path in sorted((words.HERE if folder == WORDS else root / folder).iterdir()):
                 if path.suffix in TYPES and (folder or path.name == SDK):
-                    found[path.relative_to(root).as_posix()] = File.of(path.read_bytes(), path.suffix)
+                    found[f"{folder}/{path.name}" if folder else path.name] = File.of(path.read_bytes(), path.suffix)
         hashed = hashlib.sha256("".join(f"{name} {file.tag}\n" for name, file in found.items()).encode())
         return cls(hashed.hexdigest()[:16], found)
 
     def page(self, name: str, depth: int) -> File:
-        """A page as seen from a path with so many slashes before its last part."""
+        """A page for a path with `depth` slashes before its last part."""
         up = "../" * depth
         text = self.files[f"pages/{name}.html"].plain.decode()
         preload = "\n".join(f'<link rel="modulepreload" href="{{web}}/{name}">' for name in self.modules(text))
@@ -156,7 +165,7 @@ def _handler(name: str, depth: int) -> Handler:
 
 
 def _other_sources(call: Call) -> str:
-    """The relay, or the collectors, of the survey that a page answers, which it may send to."""
+    """The relay, or the collectors, of the survey on this page: origins that the page may send to."""
     entry = call.service.registry.get(call.path.get("survey", ""))
     if entry is None:
         return ""
@@ -196,6 +205,8 @@ def _page_operation(path: str, name: str, file: str, help: str) -> Operation:
     parameters: tuple[Parameter, ...] = ()
     if "{survey}" in path:
         parameters = (Parameter("survey", {"type": "string", "minLength": 1, "maxLength": 200}, "a fingerprint"),)
+    if file == "survey":
+        parameters += (Parameter("lang", {"type": "string", "maxLength": 35}, "the language of the page, such as de"),)
     return Operation(
         "GET",
         path,
@@ -243,7 +254,7 @@ def foremost(entries: list[Entry], now: float) -> list[Entry]:
 
 
 def front_page(entries: list[Entry], shown: list[Listed], hidden: int, origin: str | None) -> str:
-    """A section for each of these surveys, of which there are `hidden` more."""
+    """One section for each of these surveys; `hidden` is the number of surveys not shown."""
     sections = "".join(map(_section, entries, shown))
     more = f'<p>And {hidden} more: see <a href="v1/surveys">the list of all</a>.</p>' if hidden > 0 else ""
     where = f"<p>Address: <code>{escape(origin)}</code></p>" if origin else ""
@@ -284,18 +295,18 @@ def _questions(texts: list[str]) -> str:
 
 
 def _state(shown: Listed) -> str:
-    words = {
+    told = {
         "collecting": f"{'Open until' if shown.open else 'This period is closed; the survey ends:'} "
         f"{_moment(shown.expires)}",
         "waiting": f"Not open yet: opens on {_moment(shown.opens)}",
         "over": f"Over since {_moment(shown.expires)}",
         "closed": "Closed by its owner",
     }
-    return f'<p class="state{" on" if shown.open else ""}">{words[shown.state]}</p>'
+    return f'<p class="state{" on" if shown.open else ""}">{told[shown.state]}</p>'
 
 
 def _moment(text: str) -> str:
-    """A time of a spec as people write it.
+    """A time of a spec in the form that people write.
 
     >>> _moment("2026-11-01T00:00:00Z"), _moment("2026-11-01T09:30:00Z")
     ('2026-11-01', '2026-11-01 09:30 UTC')
@@ -305,7 +316,7 @@ def _moment(text: str) -> str:
 
 
 def _links(shown: Listed) -> str:
-    """Only a survey that takes reports of this period can be answered."""
+    """Only a survey that accepts reports now can be answered."""
     answer = f'<a class="button" href="s/{shown.fingerprint}">Answer</a>' if shown.open else ""
     return (
         f'{answer}<a href="dashboard/{shown.fingerprint}">Dashboard</a>'
@@ -323,7 +334,7 @@ async def front(call: Call) -> Response:
 
 
 AUDIT_SAMPLES, AUDIT_SECONDS, AUDIT_PATIENCE = 2_000, 300.0, 20.0
-"""Samples of each input, where a protocol is judged by samples; how long an audit may take, and a visitor waits."""
+"""Samples per input, for protocols that are audited by sampling; seconds for an audit, and for a visitor's wait."""
 MADE_HERE = (
     "This page was made by the service that collects the reports, with the software that it runs. Whoever does not "
     "want to trust it saves the specification and makes the page again: deniable audit survey.json --report audit.html."
@@ -331,7 +342,7 @@ MADE_HERE = (
 
 
 _IN_THE_BACK = (
-    "import os, runpy; hasattr(os, 'nice') and os.nice(19); runpy.run_module('deniable', run_name='__main__')"
+    "import os, runpy; hasattr(os, 'nice') and os.nice(10); runpy.run_module('deniable', run_name='__main__')"
 )
 
 
@@ -347,14 +358,14 @@ async def audited(call: Call) -> Response:
 
     try:
         content = await asyncio.wait_for(service.audits.answer(entry.fingerprint, work), AUDIT_PATIENCE)
-    except TimeoutError:  # the work goes on, and is kept
+    except TimeoutError:  # the work goes on, and its result is cached
         raise overloaded("this audit is still being made: load the page again in a minute", 30.0) from None
     return Response(content, 200, {"Content-Security-Policy": AUDIT_POLICY, "Cache-Control": "no-cache"}, "text/html")
 
 
-def _aside(words: list[str], given: bytes, service: Service) -> bytes:
-    """What a command prints: in a process of its own with the lowest priority, ended when the service ends."""
-    command = [sys.executable, "-c", _IN_THE_BACK, *words]
+def _aside(arguments: list[str], given: bytes, service: Service) -> bytes:
+    """The output of a command, run in its own process with a low priority and ended when the service ends."""
+    command = [sys.executable, "-c", _IN_THE_BACK, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         waited, sent = 0.0, given
         while waited < AUDIT_SECONDS and not service.stopping:

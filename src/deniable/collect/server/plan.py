@@ -1,7 +1,7 @@
-"""The planner over HTTP: the numbers of `deniable plan`, for anybody, because nothing in them is collected.
+"""The planner over HTTP: the numbers of `deniable plan`, open to everyone because nothing in them is collected.
 
 Given      two of epsilon, people and within; the third follows
-Curve      the half-width of each protocol over a range of epsilons, for the picture beside the table
+Curve      the half-width of each protocol over a range of epsilons, for the chart next to the table
 """
 
 from __future__ import annotations
@@ -14,22 +14,12 @@ from starlette.responses import Response
 
 from deniable import planning
 from deniable._files import parse_json
+from deniable.answers import from_options, read_answers, reading, readings
 from deniable.collect.server.api import Answer, Call, Operation, Parameter
 from deniable.collect.server.estimates import POPULATION, RESPONDENTS
 from deniable.collect.server.problems import Problem
 from deniable.collect.wire import JSON
-from deniable.domains import (
-    RECORDS_ARE_READ_AS,
-    Domain,
-    Grid,
-    Integers,
-    Interval,
-    KeyNumbers,
-    Sets,
-    Strings,
-    read_discovered,
-    read_record,
-)
+from deniable.domains import RECORDS_ARE_READ_AS, Domain
 from deniable.errors import DeniableError, DomainError, SpecError
 from deniable.planning import MOST_PEOPLE, TOTAL, WORST, ZERO, Plan, epsilons_around
 
@@ -37,8 +27,8 @@ MOST_CATEGORIES = 1 << 27
 MOST_COLUMNS = 16
 POINTS = 25
 SLOW_STEP = 4
-"""Of a protocol that is slow to build, the curve has only one point in so many."""
-_ASKED = ("categories", "number", "unit", "record", "places", "discover", "read", "at_most")
+"""For a protocol that is slow to build, the curve has only one in this many points."""
+_ASKED = ("answers", "categories", "number", "unit", "record", "places", "discover", "at_most")
 _END = "-?[0-9]{1,9}([.][0-9]{1,9})?"
 
 
@@ -47,16 +37,16 @@ class PlannedProtocol(msgspec.Struct):
 
     name: str
     noise: float
-    """The standard error of the share of an answer that nobody gave; of a mean, or of the median, in its unit."""
+    """The standard error of the share of an answer that nobody gave; for a mean or median, in its unit."""
     half_width: float
-    """How far the interval of the plan's figure reaches to either side."""
+    """Half-width of the interval of the plan's figure."""
     visible: float | None
-    """The smallest share that stands out; null if none does."""
+    """The smallest share that can be detected; null if there is no such share."""
     report_bytes: int
     device: float
-    """Random bytes that a report draws."""
+    """Random bytes drawn per report."""
     server: float
-    """Word operations that add a report to the tally."""
+    """Word operations to add one report to the tally."""
     counters: int
     leverage: float | None
     """How many honest reports one fake report outweighs."""
@@ -80,19 +70,19 @@ class Planned(msgspec.Struct):
     the parts of a record, its "pairs" or "triples", "rectangles" of two numbers, "places", "items" of sets, "keys" with
     numbers, or what is "found" although nobody listed it."""
     unit: str
-    """The unit of noise and intervals: empty for shares, and for records, where they are parts of a range."""
+    """The unit of noise and intervals: empty for shares, and for records, where they are fractions of a range."""
     epsilon: str
     n: int
     within: float
-    """How far intervals of the figure reach to either side, noise and the error of asking n people together."""
+    """Half-width of the figure's interval, from both the noise and the sampling error of asking n people."""
     level: float
     population: bool
     solved: str
-    """Which of epsilon, n and within followed from the other two."""
+    """Which of epsilon, n and within was computed from the other two."""
     objective: str
-    """What the protocols are compared by: the noise at share "zero", the "worst" share, the "total", or a share."""
+    """The criterion for comparing protocols: the noise at share "zero", the "worst" share, the "total", or a share."""
     figure: str
-    """What within and half-widths are about, in the same words."""
+    """What within and the half-widths are about, in the same words."""
     choice: str
     """The protocol to use."""
     best: dict[str, Any]
@@ -110,7 +100,7 @@ def planned(plan: Plan) -> Planned:
 
 
 def curve(plan: Plan) -> list[Point]:
-    """Around the plan's epsilon, which is one of the points."""
+    """Points around the plan's epsilon, which is one of them."""
     level = float(plan.epsilon)
     around = enumerate(epsilons_around(level, POINTS))
     points = [Point(float(x), _half_widths(plan, f"{x:.6g}", place % SLOW_STEP > 0)) for place, x in around]
@@ -126,41 +116,30 @@ def _half_widths(plan: Plan, epsilon: str, quick: bool) -> dict[str, float]:
     return {name: plan.half_width_of(one) for name, one in built.items()}
 
 
-def _domain(query: Mapping[str, Any]) -> Domain:
-    """What is asked for: one of the kinds, or open text."""
-    categories, number, unit, record, places, discover, read, most = (query[name] for name in _ASKED)
-    keyed = categories is not None and number is not None and most is not None
-    kinds = [None if keyed else categories, number, record, places, discover]
-    if sum(given is not None for given in kinds) > 1 or (unit and number is None):
-        raise SpecError(
-            "give one of categories, number (with its unit), record, places and discover, or none of them for open text"
-        )
-    if most is not None and categories is None:
-        raise SpecError("at_most goes with categories, of which several may be an answer")
-    if read is not None and (most is not None or discover is not None):
-        raise SpecError("read goes with number, record and places")
-    if places is not None and read in (None, "rectangles"):
-        return Grid.parse(places)
-    if read is not None and (record if read in RECORDS_ARE_READ_AS else number) is None:
+def _asked(query: Mapping[str, Any]) -> tuple[Domain, str | None]:
+    """The domain in the query, and what to estimate."""
+    options: dict[str, Any] = {name: query[name] for name in _ASKED}
+    for name in ("record", "answers"):
+        if options[name] is not None:
+            options[name] = parse_json(options[name], f"the {name}")
+    options["unit"] = options["unit"] or ""
+    kinds = ("categories", "number", "record", "places", "discover", "answers")
+    is_text = all(options[name] is None for name in kinds)
+    answers = from_options(text=is_text, spell=lambda name: "" if name == "text" else name, **options)
+    read = query["read"]
+    if read is not None and (options["categories"] is not None or read not in readings(answers)):
         raise SpecError(
             "read goes with number, rectangles, pairs and triples with a record, and rectangles with places"
         )
-    interval = None
-    if number is not None:
-        low, _, high = number.partition("..")
-        interval = Interval(low, high, unit or "")
-    if most is not None:
-        return Sets(categories, most) if interval is None else KeyNumbers(categories, interval, most)
-    if interval is not None:
-        return interval
-    if discover is not None:
-        return read_discovered(discover)
-    if record is not None:
-        domain = read_record(parse_json(record, "the record"))
-        if len(domain.columns) > MOST_COLUMNS:
-            raise SpecError(f"a record is planned here for at most {MOST_COLUMNS} columns")
-        return domain
-    return Strings() if categories is None else Integers(0, categories - 1)
+    if isinstance(answers, Mapping) and "kind" in answers:
+        raise SpecError("specs of domains are not planned here: the command deniable plan takes them")
+    domain = read_answers(answers)
+    sizes = [getattr(one, "size", 0) for one in (domain, getattr(domain, "items", None), *domain.parts.values())]
+    if max(sizes) > MOST_CATEGORIES:
+        raise SpecError(f"at most {MOST_CATEGORIES:,} possible answers are planned here")
+    if len(domain.parts) > MOST_COLUMNS:
+        raise SpecError(f"a record is planned here for at most {MOST_COLUMNS} columns")
+    return domain, read or reading(answers)
 
 
 async def plan(call: Call) -> Response:
@@ -171,7 +150,7 @@ async def plan(call: Call) -> Response:
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise Problem("malformed", "give two of epsilon, people and within: the third follows")
     try:
-        domain = _domain(query)
+        domain, read = _asked(query)
     except DeniableError as wrong:
         raise Problem("malformed", str(wrong)) from None
 
@@ -181,7 +160,7 @@ async def plan(call: Call) -> Response:
             epsilon=epsilon,
             n=people,
             within=within,
-            read=query["read"],
+            read=read,
             level=query["level"],
             objective=query["objective"],
             population=query["about"] == POPULATION,
@@ -202,6 +181,12 @@ OPERATIONS = (
         {200: Answer("The plan.", {JSON: Planned})},
         problems=("notFound", "overloaded"),
         parameters=(
+            Parameter(
+                "answers",
+                {"type": "string", "maxLength": 4000},
+                'what can be answered in JSON, as in a draft: ["yes", "no"], {"low": 0, "high": 9}; the other forms '
+                "are short, and without any of them answers are open text",
+            ),
             Parameter(
                 "categories",
                 {"type": "integer", "minimum": 2, "maximum": MOST_CATEGORIES},
@@ -227,13 +212,13 @@ OPERATIONS = (
             Parameter(
                 "discover",
                 {"type": "string", "pattern": "^[1-9][0-9]{0,3}(bytes|bits)?$"},
-                "answers that nobody can list: texts of up to so many bytes, such as 16, or identifiers: 64bits",
+                "answers that nobody can list: texts of up to this many bytes, such as 16, or identifiers: 64bits",
             ),
             Parameter(
                 "at_most",
                 {"type": "integer", "minimum": 1, "maximum": 1 << 16},
-                "several of the categories may be an answer, of which so many are reported at most; with number, each "
-                "of them has a number",
+                "several of the categories may be an answer, and at most this many are reported; with number, each of "
+                "them has a number",
             ),
             Parameter("unit", {"type": "string", "maxLength": 40}, "the unit of the number"),
             Parameter(

@@ -1,15 +1,15 @@
-"""Refusals: how a problem is told to whoever asked, and the limits on bodies and rates that a stranger may meet.
+"""Refusals: how a problem is reported to the client, and the limits on bodies and rates for unknown clients.
 
 Document   RFC 9457: a type, a title, the status, and a sentence that says what to do
 
 Retry      statuses 429 and 5xx: the same bytes may be sent again, after Retry-After seconds; every other is final
-Time       a body arrives within so many seconds, and never stands still for longer than a few
-Memory     bodies that are still arriving have room of their own, so that they cannot take it from those that are whole.
-           When it is full, or when too many arrive at once, the oldest gives way: a body that stalls loses its place to
+Time       a body must arrive within a time limit, and must never pause for longer than a few seconds
+Memory     bodies that are still arriving have their own room, so that they cannot take it from complete ones. When
+           it is full, or when too many arrive at once, the oldest is dropped: a body that stalls loses its place to
            one that does not
-Rate       a bucket that fills steadily and is emptied by what is taken. A request is taken once the bucket holds all of
-           it, so that a large batch waits for its turn and never closes the service to single submissions; one that is
-           larger than the bucket is refused. What was charged and then not counted is given back
+Rate       a bucket that fills steadily; each accepted request takes its size out. A request is accepted once the
+           bucket holds all of it, so that a large batch waits for its turn and never blocks single submissions; one
+           larger than the bucket is refused. A charge for submissions that were not counted is refunded
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-class Document(msgspec.Struct, rename={"kind": "type"}):
+class ProblemDetails(msgspec.Struct, rename={"kind": "type"}):
     """A problem as it is sent."""
 
     kind: str
@@ -81,7 +81,7 @@ class Document(msgspec.Struct, rename={"kind": "type"}):
 
 
 class Problem(Exception):
-    """A refusal; what is raised anywhere is sent to whoever asked."""
+    """A refusal. Wherever it is raised, it is sent to the client."""
 
     def __init__(self, kind: str, detail: str, headers: Mapping[str, str] | None = None, close: bool = False) -> None:
         super().__init__(detail)
@@ -89,7 +89,7 @@ class Problem(Exception):
         self.detail = detail
         self.headers = dict(headers or {})
         self.close = close
-        """Whether the rest of the request is not worth reading."""
+        """Whether to skip the rest of the request and close the connection."""
 
     @property
     def status(self) -> int:
@@ -101,17 +101,17 @@ class Problem(Exception):
 
 def document(kind: str, detail: str) -> bytes:
     given = KINDS[kind]
-    return msgspec.json.encode(Document(PREFIX + kind, given.title, given.status, detail))
+    return msgspec.json.encode(ProblemDetails(PREFIX + kind, given.title, given.status, detail))
 
 
 def problem_kind(body: bytes) -> str:
-    """The kind of a problem that another service has sent; "" unless it is one of these.
+    """The kind of a problem document sent by another service; "" if the document is not one of ours.
 
     >>> problem_kind(document("surveyClosed", "the survey has ended")), problem_kind(b"<html>")
     ('surveyClosed', '')
     """
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-        name = msgspec.json.decode(body, type=Document).kind.removeprefix(PREFIX)
+        name = msgspec.json.decode(body, type=ProblemDetails).kind.removeprefix(PREFIX)
         return name if name in KINDS else ""
     return ""
 
@@ -137,7 +137,7 @@ Headers = list[tuple[bytes, bytes]]
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 16 << 20
 BURST_SECONDS, SMALLEST_BURST = 10.0, 100
-"""What a bucket holds: so many seconds at its rate, and at least so many submissions."""
+"""Capacity of a bucket: this many seconds at its rate, but at least this many submissions."""
 
 
 class Gone(Exception):
@@ -145,7 +145,7 @@ class Gone(Exception):
 
 
 class _Arriving:
-    """One body that is not whole yet."""
+    """One body that is not complete yet."""
 
     __slots__ = ("deadline", "size", "yielded")
 
@@ -205,7 +205,7 @@ class Receiving:
         return own
 
     def _keep(self, own: _Arriving, size: int) -> None:
-        """Count a piece; others give way until there is room. One body alone always has it."""
+        """Count a piece; drop other bodies until there is room. A single body always has room."""
         while self.bytes + size > self._settings.arriving_bytes:
             oldest = next((other for other in self._arriving if other is not own and other.size), None)
             if oldest is None:
@@ -216,7 +216,7 @@ class Receiving:
             self.bytes += size
 
     def _yield(self, other: _Arriving) -> None:
-        """Its bytes count as given back at once; its reader drops them as soon as it runs."""
+        """Its bytes count as freed at once; its reader drops them as soon as it runs."""
         self._leave(other)
         other.yielded = True
         other.deadline.reschedule(asyncio.get_running_loop().time())
@@ -239,7 +239,7 @@ def media_type(headers: Headers) -> str:
 
 
 def announced(headers: Headers, most: int) -> int | None:
-    """The length that the headers promise, None if it comes in chunks; a problem if it is too large."""
+    """The length in the headers, None if the body comes in chunks; a problem if it is too large."""
     text = header(headers, b"content-length")
     if not text:
         return None if header(headers, b"transfer-encoding") else 0
@@ -256,10 +256,10 @@ def too_large(most: int) -> Problem:
 
 
 async def answer_and_close(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer although the body is not read, and hang up.
+    """Answer without reading the body, then close the connection.
 
-    Closing a connection on which more arrives resets it, and the client may never see the answer. So the answer goes
-    out whole, and what still comes is thrown away for a moment before the connection is closed.
+    Closing a connection while data arrives resets it, and the client may never see the answer. So the whole answer is
+    sent first, and incoming data is discarded for a moment before the connection is closed.
     """
     response.headers["Connection"] = "close"
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
@@ -280,7 +280,7 @@ async def _drain(receive: Callable[[], Awaitable[Message]]) -> None:
 
 
 class Bucket:
-    """Fills steadily up to `burst`; a request is taken once the bucket holds as much as it needs.
+    """Fills steadily up to `burst`; a request is accepted once the bucket holds as much as it needs.
 
     >>> now = [0.0]
     >>> bucket = Bucket(10, burst=20, clock=lambda: now[0])
@@ -299,7 +299,7 @@ class Bucket:
 
     @classmethod
     def of(cls, rate: float, most: int) -> Bucket:
-        """For bodies of at most `most` submissions: room for some seconds at this rate.
+        """A bucket for bodies of at most `most` submissions: room for some seconds at this rate.
 
         >>> [Bucket.of(rate, 10_000).burst for rate in (0.5, 20, 2_000, 50_000)]
         [100, 200.0, 10000, 50000]
@@ -307,11 +307,11 @@ class Bucket:
         return cls(rate, max(rate, min(most, max(SMALLEST_BURST, BURST_SECONDS * rate))))
 
     def wait(self, n: int) -> float:
-        """In how many seconds n can be taken; 0 if now."""
+        """Seconds until n can be taken; 0 if now."""
         now = self._clock()
         self._held = min(self.burst, self._held + (now - self._seen) * self._rate)
         self._seen = now
-        # A thousandth less, so that rounding makes nobody wait a moment longer.
+        # A thousandth less, so that rounding does not make a client wait a moment longer.
         return max(0.0, n - 1e-3 - self._held) / self._rate
 
     def take(self, n: int) -> None:
@@ -330,7 +330,7 @@ class Rates:
         self._buckets = [bucket for bucket in buckets if bucket is not None]
 
     def ask(self, n: int = 1) -> None:
-        """Refuse n submissions if they come faster than they may, or could never be taken at once."""
+        """Refuse n submissions if they come too fast, or could never be taken at once."""
         most = min((bucket.burst for bucket in self._buckets), default=math.inf)
         if n > most:
             raise Problem("tooLarge", f"at the rate of this service a body has at most {math.floor(most)} submissions")
@@ -339,12 +339,12 @@ class Rates:
             raise Problem("rateLimited", "send the same bytes again later", {"Retry-After": wait(seconds)})
 
     def charge(self, n: int) -> None:
-        """Ask, and charge."""
+        """Check that n submissions are allowed, then charge them."""
         self.ask(n)
         for bucket in self._buckets:
             bucket.take(n)
 
     def refund(self, n: int) -> None:
-        """Give back what was charged too much."""
+        """Refund what was charged too much."""
         for bucket in self._buckets:
             bucket.give_back(n)

@@ -1,9 +1,9 @@
-"""How far a collection has come: its epochs, what was counted and refused, the sums themselves, and news of them.
+"""The progress of a collection: its epochs, counted and refused submissions, the sums themselves, and change events.
 
-Tallies    the sufficient statistic as JSON, CSV or Arrow, streamed: what `deniable estimate` takes as a file
+Tallies    the sufficient statistic as JSON, CSV or Arrow, streamed: the file that `deniable estimate` reads
 News       server-sent events {epoch, n, version} whenever an epoch's count changes. The last event of each round
-           carries the version as its id; a client that comes back with Last-Event-ID gets a round only if the version
-           is another one now. A round that broke off has no id and is sent again
+           carries the version as its id; a client that reconnects with Last-Event-ID gets a round only if the version
+           has changed. A round that broke off has no id and is sent again
 Polling    each process asks the store at most once per second and survey, so workers need not know of one another
 """
 
@@ -32,7 +32,6 @@ from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import CLOSED, SETTLED, Epoch, Store, StoreError
 from deniable.collect.stores.batches import share_digest
 from deniable.collect.wire import ID_BYTES, JSON, from_text, to_text
-from deniable.protocols import SecureSum
 from deniable.surveys import SurveyTally
 from deniable.surveys.terms import LAST_EPOCH, read_time
 
@@ -40,7 +39,7 @@ CSV = "text/csv"
 EVENTS = "text/event-stream"
 ARROW = "application/vnd.apache.arrow.stream"
 AT_ONCE = 65_536
-"""Counters in one piece."""
+"""Counters per piece."""
 
 Form = Callable[[SurveyTally], Iterator[bytes]]
 RANGE = Parameter(
@@ -51,7 +50,7 @@ RANGE = Parameter(
 
 
 class EpochState(msgspec.Struct):
-    """One epoch: open or closed, how many submissions it has, and the hash of its final tally."""
+    """One epoch: open or closed, the number of its submissions, and the hash of its final tally."""
 
     epoch: int
     state: str
@@ -85,7 +84,7 @@ def inside(epochs: tuple[Epoch, ...], first: int, last: int | None) -> list[Epoc
 
 
 def taken(entry: Entry, progress: Progress, now: Bounds) -> list[int]:
-    """The epochs whose reports are counted if they come now, ascending."""
+    """The epochs whose reports are counted if they arrive now, ascending."""
     terms, at = entry.terms, entry.terms.epochs.at
     if entry.state == CLOSED:
         return []
@@ -95,7 +94,7 @@ def taken(entry: Entry, progress: Progress, now: Bounds) -> list[int]:
 
 
 class DeletedReports(msgspec.Struct):
-    """How many kept reports were there and are gone now."""
+    """How many kept reports existed and are now deleted."""
 
     deleted: int
 
@@ -126,21 +125,21 @@ async def close_epoch(call: Call) -> Response:
 
 
 class ShareList(msgspec.Struct):
-    """The shares of an epoch on their way to a sum."""
+    """The shares of an epoch before they are summed."""
 
     state: str
     """open, closed, summed (their sum is here), or settled (the sum over all collectors is in the tally)."""
     n: int
     ids: str | None
-    """Of a closed epoch: the ids, 16 bytes each, ascending, in base64url."""
+    """Closed epochs: the ids, 16 bytes each, ascending, in base64url."""
     people: str | None
-    """What names these people, 16 bytes in base64url: all collectors have to name the same before they add up."""
+    """The name of this set of people, 16 bytes in base64url: all collectors must name the same set before they sum."""
     total: str | None
-    """Of a settled epoch: the sum over all collectors, 8 bytes per counter, little-endian, in base64url."""
+    """Settled epochs: the sum over all collectors, 8 bytes per counter, little-endian, in base64url."""
 
 
 class LeftOut(msgspec.Struct, forbid_unknown_fields=True):
-    """Ids whose shares are erased, 16 bytes each, in base64url: other collectors do not have them."""
+    """Ids whose shares are erased because other collectors lack them, 16 bytes each, in base64url."""
 
     ids: str
 
@@ -152,13 +151,13 @@ class Erased(msgspec.Struct):
 
 
 class Agreed(msgspec.Struct, forbid_unknown_fields=True):
-    """The name of the people whose shares are added up."""
+    """The name of the set of people whose shares are summed."""
 
     people: str
 
 
 class ShareSum(msgspec.Struct):
-    """This collector's sum, 8 bytes per counter, little-endian, in base64url: random numbers by itself."""
+    """This collector's sum, 8 bytes per counter, little-endian, in base64url: on its own, random numbers."""
 
     total: str
 
@@ -178,8 +177,9 @@ def _epoch_of(call: Call, entry: Entry) -> int:
 
 
 def _least(entry: Entry) -> int:
-    """How many people's noise suffices for every question."""
-    return max(one.protocol.enough for one in entry.survey if isinstance(one.protocol, SecureSum))
+    """The number of people whose noise suffices for every question."""
+    asked = [question.protocol.law().sum for question in entry.survey]
+    return max(one.enough for one in asked if one is not None)
 
 
 async def _of_shares(call: Call) -> tuple[Entry, int]:
@@ -269,21 +269,21 @@ class Status(msgspec.Struct):
     version: int
     """Grows with every change of the tally."""
     accepted: int
-    """In the tally now."""
+    """Submissions in the tally now."""
     deleted: int
-    """Counted once, and taken out again by whoever had sent them."""
+    """Submissions that were counted and later deleted by their senders."""
     duplicates: int
     rejected: dict[str, int]
     """By reason."""
     rejected_by_day: list[Rejected]
     current_epoch: int
     taken_epochs: list[int]
-    """The epochs whose reports are counted if they come now: those of the calendar that are not closed."""
+    """The epochs whose reports are counted if they arrive now: those of the calendar that are not closed."""
     epochs: list[EpochState]
-    """Those with reports, and those that are closed."""
+    """Epochs with reports, and closed epochs."""
     lag: Lag
     clock: str | None
-    """Why no epoch is closed at this time; null where the service trusts its clock."""
+    """Why no epoch is closed now; null if the service trusts its clock."""
 
 
 async def status(call: Call) -> Response:
@@ -328,7 +328,7 @@ async def status_of(
 
 
 def as_json(tally: SurveyTally) -> Iterator[bytes]:
-    """The very bytes of `SurveyTally.to_json`, in pieces."""
+    """Exactly the bytes of `SurveyTally.to_json`, in pieces."""
     head = tally.spec() | {"tallies": {}}
     yield json.dumps(head, separators=(",", ":"), ensure_ascii=False)[:-2].encode()
     for place, (id, own) in enumerate(tally.tallies.items()):
@@ -352,7 +352,7 @@ def as_csv(tally: SurveyTally) -> Iterator[bytes]:
 
 
 def as_arrow(tally: SurveyTally) -> Iterator[bytes]:
-    """An Arrow stream of question, counter and count; the schema's metadata has the rest, without the counts."""
+    """An Arrow stream of question, counter and count; the schema's metadata has everything else."""
     pa = require("pyarrow", "files")
     heads = {
         id: {key: value for key, value in own.spec().items() if key != "counts"} for id, own in tally.tallies.items()
@@ -432,7 +432,7 @@ async def stream(call: Call) -> Response:
 
 
 class _Listening(StreamingResponse):
-    """A stream that gives its place back, however it ends."""
+    """A stream that frees its place, however it ends."""
 
     def __init__(self, events: AsyncIterator[bytes], leave: BackgroundTask | object) -> None:
         super().__init__(events, 200, media_type=EVENTS)
@@ -468,7 +468,7 @@ async def _events(service: Service, fingerprint: str, seen: int | None, progress
             try:
                 progress = await service.versions.recent(fingerprint)
             except (Problem, StoreError):
-                continue  # the heart beats on; news comes when the store is back
+                continue  # keep the connection alive; news comes when the store is back
 
 
 EPOCH = Parameter("epoch", {"type": "integer", "minimum": 0, "maximum": LAST_EPOCH}, "a number", missing="unknownEpoch")
@@ -522,7 +522,7 @@ OPERATIONS = (
         "/v1/surveys/{fingerprint}/reports",
         "deleteReports",
         "Delete the kept reports of closed epochs. The sums stay, and such an epoch cannot be opened again. Refused if "
-        "one of the epochs is open: whoever has sent a report of it may still have it taken out of the sums.",
+        "one of the epochs is open: the senders of its reports may still have them taken out of the sums.",
         delete_reports,
         {200: Answer("They are gone.", {JSON: DeletedReports})},
         role="admin",
@@ -553,7 +553,7 @@ OPERATIONS = (
         "GET",
         "",
         "listShares",
-        "Of a survey with several collectors: the ids whose shares this one has, once the epoch is closed, and how far "
+        "For surveys with several collectors: the ids whose shares this one has, once the epoch is closed, and how far "
         "the shares are on their way to a sum. Never a share.",
         list_shares,
         ShareList,
@@ -572,7 +572,7 @@ OPERATIONS = (
         "/sum",
         "sumShares",
         "Add up the shares that are left and erase them. Only over the people that are named, if they are enough for "
-        "the noise, and only once: asked again, the same sum is told.",
+        "the noise, and only once: later requests get the same sum.",
         sum_shares,
         ShareSum,
         Agreed,

@@ -1,20 +1,20 @@
-"""What a process knows of its store: surveys, tokens and how far the sums have come, read by threads.
+"""What a process knows of its store: surveys, tokens and the progress of the sums, read by threads.
 
-Threads    each has its own connection, so that nothing holds up the event loop; others compute. More than `max_reads`
-           questions at once are told to come back later
-Changes    a change that is long, as closing is, is made here too. While another process holds the store, no thread
-           waits for it: the change is tried again and again
+Threads    each has its own connection, so that nothing blocks the event loop; other threads compute. Beyond
+           `max_reads` waiting questions, clients get a refusal with Retry-After
+Changes    a long change, such as closing an epoch, is made here too. While another process holds the store, no thread
+           waits for it: the change is retried
 Repair     a connection that fails is closed and the question asked again over a new one, once: reading changes nothing
-Version    how far a survey's sums have come, as one number: the submissions ever counted plus those deleted plus the
+Version    the progress of a survey's sums, as one number: the submissions ever counted plus those deleted plus the
            epochs closed. All only grow, and a tally changes only when one of them does, so equal versions mean equal
            sums, in whichever process or worker they are read
-Polling    the store is asked for a version at most once in `seconds` per survey, however many listen
-Token      "dn_" and 32 random bytes in base64url; shown once, when it is made. Only the SHA-256 is kept
+Polling    the store is asked for a version at most once in `seconds` per survey, however many clients listen
+Token      "dn_" and 32 random bytes in base64url; shown once, when it is created. Only the SHA-256 is stored
 Roles      admin may do everything; analyst reads; ingest sends reports where that needs a key
-Scope      a token may be good for one survey only: what names another survey, or none, is refused
-Expiry     by the service's best guess of the time: neither a jump forward ends a token, nor does one back revive it
+Scope      a token may be valid for one survey only: requests for another survey, or for none, are refused
+Expiry     by the service's best guess of the time: a jump forward does not end a token, a jump back does not revive it
 Answer     a malformed, unknown or revoked token: the same bytes after the same work, which is one hash and one
-           comparison in constant time with every token there is. No token: the same work, and bytes that say so
+           constant-time comparison with every existing token. No token: the same work, and bytes that say so
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from deniable.surveys.terms import write_time
 if TYPE_CHECKING:
     from deniable.collect.server.service import Bounds, Settings
 FRESH_SECONDS = 0.05
-"""A survey or token that is not known is looked up in the store before it is refused, at most this often."""
+"""An unknown survey or token is looked up in the store before it is refused, at most this often."""
 RETRY_SECONDS = 0.2
-"""After a change that others kept from being made it is tried again."""
+"""Seconds until a change is retried that other processes blocked."""
 RANK = {"ingest": 1, "analyst": 2, "admin": 3}
 
 T = TypeVar("T")
 
 
 class Readers:
-    """Runs functions of a store."""
+    """Runs functions of a store in threads."""
 
     def __init__(self, open_store: Callable[[], Store], threads: int, most: int) -> None:
         self._open, self._most, self._waiting = open_store, most, 0
@@ -67,7 +67,7 @@ class Readers:
             thread.start()
 
     async def run(self, job: Callable[[Store], T]) -> T:
-        """The job's answer, from a thread with a store."""
+        """The job's result, from a thread with a store."""
         self._enter()
         try:
             future: asyncio.Future[T] = self._loop.create_future()
@@ -77,7 +77,7 @@ class Readers:
             self._waiting -= 1
 
     async def change(self, job: Callable[[Store], T], seconds: float) -> T:
-        """The answer of a job that writes, and that may be tried again; TakenError if others hold the store so long."""
+        """The result of a job that writes and may be retried; TakenError if others hold the store for `seconds`."""
         end = time.monotonic() + seconds
         while True:
             try:
@@ -88,7 +88,7 @@ class Readers:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def compute(self, job: Callable[[], T]) -> T:
-        """The job's answer, from a thread without one."""
+        """The job's result, from a thread without a store."""
         self._enter()
         try:
             return await self._loop.run_in_executor(self._computing, job)
@@ -104,7 +104,7 @@ class Readers:
         store: Store | None = None
         while (item := self._queue.get()) is not None:
             job, future = item
-            if future.done():  # whoever asked has gone
+            if future.done():  # the caller has gone
                 continue
             answer, error = None, None
             try:
@@ -120,11 +120,11 @@ class Readers:
             store.close()
 
     def _answered(self, store: Store | None, job: Callable[[Store], T]) -> tuple[Store, T]:
-        """Ask the store that is open; if that fails, ask a new one. Returns the store to ask next, and the answer."""
+        """Ask the open store; if that fails, ask a new one. Returns the store to ask next, and the answer."""
         if store is not None:
             try:
                 return store, job(store)
-            except TakenError:  # by others: the connection is good
+            except TakenError:  # by other processes: the connection is good
                 raise
             except StoreError:
                 _close_quietly(store)
@@ -136,7 +136,7 @@ class Readers:
             raise
 
     def stop(self, seconds: float) -> None:
-        """Answer what waits, close the stores; those that do not answer within so many seconds are left as they are."""
+        """Answer what waits and close the stores; stores that do not answer within `seconds` are left as they are."""
         for _ in self._threads:
             self._queue.put(None)
         end = time.monotonic() + seconds
@@ -171,7 +171,7 @@ class Keys:
     known: tuple[Token, ...] = ()
 
     def find(self, token: bytes) -> Token | None:
-        """What is known of a token; None if it is not one of these.
+        """The stored token that matches this text; None if there is no match.
 
         >>> keys = Keys((Token(hashed("dn_secret"), "analyst", "Ada"),))
         >>> keys.find(b"dn_secret").label, keys.find(b"dn_guess"), keys.find(b"")
@@ -179,13 +179,13 @@ class Keys:
         """
         given, found = hashed(token), 0
         for place, one in enumerate(self.known, start=1):
-            # No early end: the time says nothing about which token came close.
+            # No early exit: the time must not show which token came close.
             found += place * hmac.compare_digest(given, one.sha256)
         return self.known[found - 1] if found else None
 
 
 def bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The token that a request carries; empty if there is none."""
+    """The token of a request; empty if it has no token."""
     for name, value in headers:
         if name == b"authorization":
             scheme, _, token = value.partition(b" ")
@@ -194,18 +194,18 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def unauthorized(role: str, token: bytes) -> Problem:
-    """Says whether a token came, which its sender knows, and nothing about which tokens there are."""
+    """Says whether a token was sent, which its sender knows, and nothing about which tokens exist."""
     wrong = "this token is not accepted here: it is mistyped, or was revoked" if token else "this needs a token"
     return _without_token("unauthorized", wrong, role)
 
 
 def _without_token(kind: str, wrong: str, role: str) -> Problem:
-    how = f"whoever runs the service makes one with deniable token create --role {role}"
+    how = f"the operator of the service makes one with deniable store token create --role {role}"
     return Problem(kind, f"{wrong}; {how}", {"WWW-Authenticate": "Bearer"})
 
 
 def check_token(token: Token, role: str, survey: str | None, now: float) -> None:
-    """Refuse a token that is over, too weak, or not good for this survey; `survey` None is for all surveys."""
+    """Refuse a token that has expired, is too weak, or is not valid for this survey; None means all surveys."""
     if token.expires is not None and now >= token.expires:
         raise _without_token("expiredToken", f"this token was good until {write_time(token.expires)}", role)
     if RANK[token.role] < RANK[role]:
@@ -243,12 +243,12 @@ class Entry:
         return self.survey.terms
 
     def refusal(self, epoch: int, now: Bounds) -> str | None:
-        """Why a report of this epoch is not taken; None if it is taken at one of the times that it may be now."""
+        """Why a report of this epoch is refused; None if it is accepted at one of the times that it may be now."""
         first, last = self.terms.refusal(epoch, now.earliest), self.terms.refusal(epoch, now.latest)
         return first if first == last else None
 
     def phase(self, now: float) -> str:
-        """What the survey does at this moment."""
+        """The state of the survey at this moment."""
         if self.state == CLOSED:
             return "closed"
         if self.terms.over(now):
@@ -257,7 +257,7 @@ class Entry:
 
 
 class Registry:
-    """Known surveys in the order of their fingerprints, and keys."""
+    """The known surveys, ordered by fingerprint, and the tokens."""
 
     def __init__(self, settings: Settings, readers: Readers) -> None:
         self._settings, self._readers = settings, readers
@@ -265,11 +265,11 @@ class Registry:
         self._lock = asyncio.Lock()
         self.entries: dict[str, Entry] = {}
         self.successors: dict[str, str] = {}
-        """The survey that replaces another, by fingerprint; of several, the one that opens last."""
+        """The survey that replaces another, by the other's fingerprint; of several, the one that opens last."""
         self.followers: dict[str, str] = {}
         """The next round of a campaign, by the fingerprint of the round before."""
         self.deleted: frozenset[str] = frozenset()
-        """Fingerprints of surveys that were here."""
+        """Fingerprints of surveys that were deleted here."""
         self.keys = Keys()
         self._unreadable: set[str] = set()
 
@@ -277,7 +277,7 @@ class Registry:
         return self.entries.get(fingerprint)
 
     async def find(self, fingerprint: str) -> Entry:
-        """A survey, looked up in the store if it is new; a problem if there is none."""
+        """A survey, looked up in the store if it is new; a problem if the survey does not exist."""
         entry = self.entries.get(fingerprint)
         if entry is None and fingerprint not in self.deleted:
             await self.refresh(FRESH_SECONDS)
@@ -289,7 +289,7 @@ class Registry:
         return entry
 
     async def token(self, token: bytes) -> Token | None:
-        """What is known of a token, looked up in the store if it is new; None if there is no such token."""
+        """The stored token, looked up in the store if it is new; None if there is no such token."""
         found = self.keys.find(token)
         if found is None:
             await self.refresh(FRESH_SECONDS)
@@ -297,7 +297,7 @@ class Registry:
         return found
 
     async def refresh(self, pause: float = 0.0) -> None:
-        """Read the store, `pause` seconds after the last time at the earliest; one reading answers all who wait."""
+        """Read the store, at least `pause` seconds after the last time; all callers share one reading."""
         asked = time.monotonic()
         async with self._lock:
             if self._read >= asked:
@@ -353,8 +353,8 @@ class Progress:
 
     @property
     def version(self) -> int:
-        # A deleted submission is out of n, and a reopened epoch is not closed: twice, so that the version grows by one.
-        # Shares are in the tally from when they are settled on, which drops what was kept.
+        # A deletion lowers n, and a reopened epoch is no longer closed: twice, so that the version still grows by one.
+        # Shares enter the tally when they are settled, which drops what was kept.
         return sum(one.n + 2 * one.deleted + 2 * one.reopened + one.dropped for one in self.epochs) + len(self.closed)
 
     @property
@@ -371,14 +371,14 @@ class Versions:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def read(self, fingerprint: str) -> Progress:
-        """As of now."""
+        """Progress as of now."""
         found = await self._readers.run(lambda store: store.epochs(fingerprint))
         progress = Progress(tuple(found))
         self._known[fingerprint] = time.monotonic(), progress
         return progress
 
     async def recent(self, fingerprint: str) -> Progress:
-        """As of at most `seconds` ago."""
+        """Progress as of at most `seconds` ago."""
         async with self._locks.setdefault(fingerprint, asyncio.Lock()):
             read, progress = self._known.get(fingerprint, (-1e9, None))
             if progress is not None and time.monotonic() - read < self._seconds:

@@ -3,24 +3,27 @@
 Sees       addresses while a request lasts, the survey and the epoch; never an answer or an id, which are sealed
 Keeps      sealed records, keyed by their hash: neither address nor time nor order of arrival. A record is overwritten
            once the collector has it; its hash stays until the epoch has ended, so that a record counts once
-Batches    of one survey and one epoch. With twice the smallest batch waiting, as many as that are drawn at random and
-           passed on; so one whole batch always waits for the end of the epoch, and takes the rest with it. An epoch
-           with fewer submissions than a batch in all is discarded and counted; the survey says so beforehand
-End        a relay takes submissions of an epoch for one epoch less than the collector does, which is left for the last
-           batch to arrive
-Clock      an epoch is ended, and what is too little of it discarded, only by a clock that is trusted (`TrustedClock`):
-           one that has jumped is watched first. Until then submissions are taken if one of the possible times allows
-           it, and a whole batch that is due by the best guess leaves. The queue notes the hour while it is trusted, so
-           that a start during a jump does not forget it
-Once       which records are a batch is on the disk before the first of them leaves. A batch whose acknowledgement was
-           lost is sent again, whole; the collector counts ids, which are inside the seal, once
-Ack        a device is answered after the commit that holds its record; all that wait share one commit
-Pressure   what does not fit is refused with 503, and devices come back; the collector's refusals make the relay wait
-Surveys    are independent. One that the collector refuses (unknown, ended, no key, a token that is not good for it) is
-           set aside: named in /readyz and in the figures, and tried again from time to time, while the others go on.
-           Nothing more of it is taken meanwhile, because nobody could deliver it: devices keep what they have, or drop
-           it where the survey has ended. What waits of an ended survey is discarded and counted at the epoch's end
-Full       a reserve on the disk is given up first; nothing is taken until it is there again, and what leaves goes on
+Batches    of one survey and one epoch. Once twice the smallest batch size is waiting, one batch of that size is drawn
+           at random and passed on; so one whole batch always waits for the end of the epoch, and leaves with the
+           rest. An epoch with fewer submissions in total than a batch is discarded and counted; the survey says so
+           beforehand
+End        a relay accepts submissions of an epoch for one epoch less than the collector does. That time is left for
+           the last batch to arrive
+Clock      the relay ends an epoch, and discards a batch that is too small, only by a trusted clock (`TrustedClock`):
+           a clock that has jumped is watched first. Until then submissions are accepted if one of the possible times
+           allows it, and a whole batch that is due by the best guess leaves. The queue records the hour while the
+           clock is trusted, so that a start during a jump does not forget it
+Once       the records of a batch are fixed on the disk before the first of them leaves. A batch whose acknowledgement
+           was lost is sent again, whole; the collector counts each id, which is inside the seal, once
+Ack        a device is answered after the commit that holds its record; all waiting requests share one commit
+Pressure   what does not fit is refused with 503, and devices retry; the collector's refusals make the relay wait
+Surveys    are independent. One that the collector refuses (unknown, ended, no key, a token that is not valid for it)
+           is set aside: named in /readyz and in the metrics, and retried from time to time, while the others go on.
+           No more of its submissions are accepted meanwhile, because they could not be delivered: devices keep what
+           they have, or drop it if the survey has ended. Waiting records of an ended survey are discarded and counted
+           at the epoch's end
+Full       a reserve on the disk is released first; nothing is accepted until it is there again, and waiting batches
+           still leave
 Disk       SQLite with a write-ahead log, synchronous FULL and secure_delete; the log is emptied every few seconds
 """
 
@@ -65,11 +68,11 @@ from deniable.surveys.terms import Relay as RelayTerms
 from deniable.surveys.terms import Terms
 
 CHUNK_RECORDS, CHUNK_BYTES = 1_000, 1 << 19
-"""Of a batch, so many records at most are one request to the collector: half of what proxies take by default."""
+"""Records of a batch per request to the collector, at most: half of what proxies accept by default."""
 RETRIED = (408, 429)
-"""Refusals with a status from 400 to 499 that are about the moment, and not about the survey."""
+"""Refusals with a status from 400 to 499 that are temporary, and not about the survey."""
 ASIDE_SECONDS = 60.0
-"""After so long a device may ask again whether a survey that was set aside is carried."""
+"""Seconds after which a device may ask again whether a survey that was set aside is carried."""
 TIDY_SECONDS = 5.0
 HOUR = 3600.0
 LOOK_SECONDS = 1.0
@@ -97,17 +100,17 @@ _EPOCH = "survey = ? AND epoch = ?"
 
 @dataclass(frozen=True, kw_only=True)
 class RelaySettings(Settings):
-    """One relay: `store` is its queue, a SQLite file."""
+    """Settings of one relay: `store` is its queue, a SQLite file."""
 
     collector: str
     """Where batches go: https://host."""
     surveys: tuple[Survey, ...] = ()
     token: str | None = None
-    """An ingest key of the collector, where it asks for one."""
+    """An ingest key of the collector, if it requires one."""
     most_waiting: int = 5_000_000
-    """Sealed records on the disk; more are refused until the collector has taken some."""
+    """Maximum number of sealed records on the disk; more are refused until the collector has taken some."""
     insecure: bool = False
-    """Whether the collector may be reached without TLS on another machine."""
+    """Whether to allow a collector on another machine without TLS."""
 
 
 class Batch(NamedTuple):
@@ -119,18 +122,18 @@ class Batch(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """What the collector answered in the place of taking records."""
+    """The collector's answer if it refused the records."""
 
     status: int
     """0 if it cannot be reached."""
     kind: str
-    """The problem, where it is one that is known."""
+    """The kind of problem, if it is a known one."""
     wait: float
-    """For how many seconds it does not want to be asked."""
+    """Seconds that the relay should wait before the next request."""
 
     @property
     def for_good(self) -> bool:
-        """Whether it is about the survey, so that the same bytes are refused again."""
+        """Whether the refusal is about the survey, so that the same bytes would be refused again."""
         return self.status == 501 or (400 <= self.status < 500 and self.status not in RETRIED)
 
     @property
@@ -143,7 +146,7 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Course:
-    """How one survey gets on with the collector."""
+    """How the forwarding of one survey goes."""
 
     held: int = 0
     """Records that the collector does not have yet."""
@@ -152,7 +155,7 @@ class Course:
     failures: int = 0
     not_before: float = 0.0
     chunk: int = CHUNK_RECORDS
-    """Records of one request, at most."""
+    """Maximum number of records per request."""
 
 
 # -- the queue on the disk ----------------------------------------------------------------------------
@@ -185,12 +188,12 @@ class Queue:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
                 raise StoreError("the queue cannot be written") from error
-            # What it gives is for batches that leave, which make room in the file.
+            # The space is for batches that leave, which make room in the file.
             self._reserve.give_up()
             raise StorageFull("the disk of the queue is full") from error
 
     def add(self, parcels: Sequence[tuple[str, int, list[bytes]]]) -> list[int | None]:
-        """How many records of each parcel are new; None for an epoch that has ended here."""
+        """The number of new records in each parcel; None for an epoch that has ended here."""
         found: list[int | None] = []
         if not self._reserve.keep():
             raise StorageFull("the disk of the queue is full, and its reserve is given up")
@@ -206,21 +209,21 @@ class Queue:
         return found
 
     def waiting(self) -> dict[tuple[str, int], int]:
-        """How many records of each survey and epoch are in no batch yet."""
+        """The number of records of each survey and epoch that are not in a batch yet."""
         query = "SELECT survey, epoch, count(*) FROM sealed WHERE batch IS NULL GROUP BY survey, epoch"
         return {(survey, epoch): n for survey, epoch, n in self._connection.execute(query)}
 
     def epochs(self) -> list[tuple[str, int]]:
-        """Of which there is anything here."""
+        """The surveys and epochs that have anything here."""
         return list(self._connection.execute("SELECT DISTINCT survey, epoch FROM sealed"))
 
     def held(self) -> dict[str, int]:
-        """How many records of each survey the collector does not have yet."""
+        """The number of records of each survey that the collector does not have yet."""
         query = "SELECT survey, count(*) FROM sealed WHERE record IS NOT NULL GROUP BY survey"
         return dict(self._connection.execute(query).fetchall())
 
     def draw(self, survey: str, epoch: int, size: int | None = None) -> Batch:
-        """Make a batch of so many records that wait, each as likely as any other; without a size, of all of them."""
+        """Make a batch of `size` waiting records, each equally likely; without a size, of all of them."""
         with self._transaction() as connection:
             query = f"SELECT mark FROM sealed WHERE {_EPOCH} AND batch IS NULL"
             marks = [mark for (mark,) in connection.execute(query, (survey, epoch))]
@@ -233,25 +236,25 @@ class Queue:
         return made
 
     def unsent(self) -> list[Batch]:
-        """Those of all surveys in turn."""
+        """Unsent batches, taking the surveys in turn."""
         query = "SELECT survey, epoch, number FROM batch WHERE sent = 0 ORDER BY number, survey, epoch"
         return [Batch(*row) for row in self._connection.execute(query)]
 
     def records(self, batch: Batch) -> list[bytes]:
-        """Those of a batch, in random order."""
+        """The records of a batch, in random order."""
         query = f"SELECT record FROM sealed WHERE {_EPOCH} AND batch = ?"
         found = [record for (record,) in self._connection.execute(query, batch)]
         _secure.shuffle(found)
         return found
 
     def sent(self, batch: Batch) -> None:
-        """Overwrite what the collector has."""
+        """Overwrite the records that the collector has."""
         with self._transaction() as connection:
             connection.execute(f"UPDATE sealed SET record = NULL WHERE {_EPOCH} AND batch = ?", batch)
             connection.execute(f"UPDATE batch SET sent = 1 WHERE {_EPOCH} AND number = ?", batch)
 
     def end(self, survey: str, epoch: int) -> int:
-        """Forget an epoch; how many records were discarded, because they were too few or the survey has ended."""
+        """Forget an epoch; returns how many records were discarded: too few for a batch, or the survey has ended."""
         with self._transaction() as connection:
             query = f"SELECT count(*) FROM sealed WHERE {_EPOCH} AND record IS NOT NULL"
             discarded = int(connection.execute(query, (survey, epoch)).fetchone()[0])
@@ -261,19 +264,19 @@ class Queue:
         return discarded
 
     def time(self) -> StoredTime:
-        """The last hour that was trusted."""
+        """The last trusted hour."""
         row = self._connection.execute("SELECT moment FROM clock WHERE name = 'trusted'").fetchone()
         return StoredTime(None if row is None else int(row[0]), None)
 
     def note_time(self, trusted: float, first: bool) -> None:
-        """Note a time, by the hour: nothing here tells when somebody sent. `first` changes nothing that is there."""
+        """Record a time, rounded to the hour, so that it does not show when somebody sent. `first` never overwrites."""
         change = "NOTHING" if first else "UPDATE SET moment = excluded.moment"
         with self._transaction() as connection:
             hour = int(trusted // HOUR * HOUR)
             connection.execute(f"INSERT INTO clock VALUES ('trusted', ?) ON CONFLICT (name) DO {change}", (hour,))
 
     def tidy(self) -> None:
-        """Empty the log, which has recent commits in their order."""
+        """Empty the log, which holds recent commits in their order."""
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
@@ -293,7 +296,7 @@ class _Parcel:
 
 
 class Relay:
-    """Takes, batches and forwards. What the HTTP parts of the collection service ask a service for is here as well."""
+    """Takes, batches and forwards. Also offers what the HTTP parts of the collection service expect of a service."""
 
     def __init__(self, settings: RelaySettings) -> None:
         self.settings = settings
@@ -309,7 +312,7 @@ class Relay:
         self.courses: defaultdict[str, Course] = defaultdict(Course)
         self.bytes = 0
         self.full = -1e9
-        """When there was no room on the disk, on the monotonic clock."""
+        """When the disk was full, on the monotonic clock."""
         self.unreachable = False
         self._parcels: list[_Parcel] = []
         self._committing: asyncio.Task[None] | None = None
@@ -370,7 +373,7 @@ class Relay:
             log("stopped")
 
     async def _do(self, job: Callable[..., T], *given: Any) -> T:
-        """A piece of work on the queue, in its turn."""
+        """Run a job on the queue, in its turn."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: job(*given))
 
     # -- taking ------------------------------------------------------------------------------------
@@ -383,13 +386,13 @@ class Relay:
             raise Problem("surveyClosed", "the survey has ended: the collector counts nothing more of it")
         if refused is not None:
             raise overloaded(f"this survey cannot be delivered: {refused}", ASIDE_SECONDS)
-        # Without those that are set aside, which take no room from the others.
+        # Records that are set aside do not count: they take no room from the others.
         held = sum(course.held for course in self.courses.values() if course.refused is None)
         if held + records > self.settings.most_waiting or self.bytes + size > self.settings.queue_bytes:
             raise overloaded("more waits for the collector than fits: send the same bytes again later", 10.0)
 
     async def take(self, survey: str, epoch: int, records: list[bytes]) -> int | None:
-        """How many are new, once they are on the disk."""
+        """The number of new records, once they are on the disk."""
         done: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         size = sum(map(len, records))
         self.bytes += size
@@ -402,14 +405,14 @@ class Relay:
             self.bytes -= size
 
     async def _commit(self) -> None:
-        """One transaction for all that wait, and the next for those that came meanwhile."""
+        """One transaction for all waiting parcels, then the next for those that arrived meanwhile."""
         try:
             while self._parcels:
                 parcels, self._parcels = self._parcels, []
                 begun = time.perf_counter()
                 try:
                     found = await self._do(self._queue.add, [(one.survey, one.epoch, one.records) for one in parcels])
-                except Exception as error:  # whoever waits is told to come back
+                except Exception as error:  # waiting clients get a refusal with Retry-After
                     if isinstance(error, StorageFull):
                         self.full = time.monotonic()
                     for one in parcels:
@@ -445,7 +448,7 @@ class Relay:
                 if time.monotonic() >= tidying:
                     await self._do(self._queue.tidy)
                     tidying = time.monotonic() + TIDY_SECONDS
-            except Exception as error:  # a bug as well: it must not end the loop
+            except Exception as error:  # bugs too: they must not end the loop
                 log("error", where="relay", kind=type(error).__name__)
                 self.metrics.count("deniable_housekeeping_failures_total", step="forward")
             with suppress(TimeoutError):
@@ -453,7 +456,7 @@ class Relay:
             await asyncio.sleep(0.01)
 
     async def _forward(self) -> None:
-        """Make the batches that are due, and send what is not sent yet."""
+        """Make the batches that are due, and send all unsent ones."""
         waiting, now = await self._do(self._queue.waiting), self.clock.bounds()
         ending = []
         for survey, epoch in await self._do(self._queue.epochs):
@@ -484,7 +487,7 @@ class Relay:
                     self.metrics.count("deniable_submissions_total", discarded, outcome="discarded")
 
     async def _send(self, batch: Batch) -> None:
-        """Send a batch, in requests of some records each, unless the collector wants to be left alone."""
+        """Send a batch, in requests of some records each, unless the collector asked to wait."""
         course = self.courses[batch.survey]
         if time.monotonic() < max(self._not_before, course.not_before):
             return
@@ -496,7 +499,7 @@ class Relay:
             refusal = await asyncio.get_running_loop().run_in_executor(self._sender, self._post, batch.survey, body)
             self.unreachable = refusal is not None and not refusal.status
             if refusal is not None and refusal.status == 413 and size > 1:
-                course.chunk = size // 2  # a proxy or a rate with less room
+                course.chunk = size // 2  # a proxy or a rate limit with less room
                 continue
             if refusal is not None:
                 self._refused(batch.survey, course, refusal)
@@ -512,7 +515,7 @@ class Relay:
         log("forwarded", survey=batch.survey, epoch=batch.epoch, n=len(records))
 
     def _refused(self, survey: str, course: Course, refusal: Refusal) -> None:
-        """Leave the collector alone for a while: with this survey, or with all if it cannot be reached."""
+        """Pause sending: for this survey, or for all if the collector cannot be reached."""
         self.metrics.count("deniable_groups_total", outcome="failed")
         if not refusal.status:
             self._failures += 1
@@ -526,7 +529,7 @@ class Relay:
             course.refused = refusal
 
     def _post(self, survey: str, body: bytes) -> Refusal | None:
-        """None if the collector has answered for all of it."""
+        """None if the collector has accepted all of it."""
         headers = {"Content-Type": SEALED}
         if self.settings.token is not None:
             headers["Authorization"] = f"Bearer {self.settings.token}"
@@ -539,7 +542,7 @@ class Relay:
             with suppress(msgspec.MsgspecError):
                 taken = msgspec.json.decode(reply.body, type=Taken)
                 if taken.rejected:
-                    # Nobody can mend a record that the collector cannot open or does not want.
+                    # Nobody can repair a record that the collector cannot open or does not accept.
                     self.metrics.count("deniable_submissions_total", len(taken.rejected), outcome="refused")
                 return None
         kind = problem_kind(reply.body)
@@ -549,7 +552,7 @@ class Relay:
     # -- figures -----------------------------------------------------------------------------------
 
     async def look(self) -> admin.Look:
-        """For the operator: whether submissions can be taken, and what does not get on."""
+        """For the operator: whether submissions can be accepted, and what is stuck."""
         ready, aside = True, self.aside()
         notes = [f"survey {one} is set aside, {self.courses[one].held} held: {why}" for one, why in aside.items()]
         if self.unreachable:
@@ -584,7 +587,7 @@ class Relay:
         return "notCarried" if refused is None else refused.kind or str(refused.status)
 
     async def authorize(self, role: str, headers: Any, survey: str | None) -> None:
-        """Nobody has a token here: what needs one is not offered."""
+        """Nobody has a token here: operations that need one are not offered."""
         raise Problem("forbidden", "a relay has no tokens")
 
 
@@ -617,7 +620,7 @@ async def take(call: Call) -> Response:
 
 
 def _refusal(terms: Terms, epoch: int, moment: float) -> str | None:
-    """Why a submission of this epoch is not taken at a moment; None if it is."""
+    """Why a submission of this epoch is refused at a moment; None if it is accepted."""
     reason = terms.refusal(epoch, moment)
     return EPOCH_CLOSED if reason is None and moment >= terms.relay_ends(epoch) else reason
 
@@ -684,7 +687,7 @@ def create_app(settings: RelaySettings) -> Starlette:
 
 
 def serve(settings: RelaySettings, announce: run.Announce) -> None:
-    """Relay until a signal says otherwise; `announce` is told the addresses once they answer."""
+    """Relay until a signal arrives; calls `announce` with the addresses once they answer."""
     own_the_process(settings.log_level)
     app = create_app(settings)
     relay: Relay = app.state.service

@@ -3,13 +3,13 @@
 Starting   the port comes first: when it is taken, nothing else has happened
 Stopping   SIGTERM or SIGINT: no new connections, requests are answered, what waits is committed, stores are closed
 Workers    each has its own process, its shard of the tallies in a shared PostgreSQL store and its own socket on the
-           shared port, among which the system divides connections. One that dies is started again; all end when the
-           first process does
-Heads      are limited in time and size, and the number of connections is limited; what is not HTTP is refused in the
-           form of every other refusal
-Files      the limit of open files is raised as far as the system allows; where that is less than the connections need,
-           fewer connections are taken, and the log says so
-Operator   probes and figures of all workers are answered on a port of their own, by the first process
+           shared port; the system distributes connections among them. A worker that dies is restarted; all end when
+           the first process does
+Heads      are limited in time and size, and the number of connections is limited; anything that is not HTTP is
+           refused in the same form as every other refusal
+Files      the limit of open files is raised as far as the system allows; if that is less than the connections need,
+           fewer connections are accepted, and the log says so
+Operator   probes and metrics of all workers are answered on their own port, by the first process
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ from deniable.collect.server.telemetry import log, own_the_process, quiet_librar
 from deniable.collect.stores.base import StoreError
 
 SWITCH_SECONDS = 0.001
-"""How long one thread may keep the interpreter from another: the writer wakes up often and works shortly."""
+"""How long one thread may hold the interpreter: the writer wakes up often and works briefly."""
 PIECE = 16_384
-"""Bytes that the parser of heads is given at once."""
+"""Bytes that are passed to the parser of heads at once."""
 READY = (0, None)
-"""The first that a worker tells its parent."""
+"""The first message of a worker to its parent."""
 SHORT_LIFE = 2.0
 GRACE_SECONDS = 5.0
 
 SPARE_FILES = 128
-"""Files that a process opens beside connections: the store's, listeners, libraries that are loaded late."""
+"""Files that a process opens besides connections: the store's, listeners, libraries that are loaded late."""
 
 Announce = Callable[[str, str | None], None]
 
 _context = multiprocessing.get_context("spawn")
 
-# The first is looked at first: reports come most often.
+# The first is matched first: reports come most often.
 _MODULES = (ingest, surveys, estimates, progress, admin, plan, pages)
 
 
@@ -72,6 +72,12 @@ def create_app(settings: Settings) -> Starlette:
     """The service as an ASGI application; its threads start and end with its lifespan.
 
     `app.state.service` is what the parts share.
+
+    Args:
+        settings: Settings of the service.
+
+    Returns:
+        The application.
     """
     service = Service(settings)
 
@@ -92,13 +98,17 @@ def serve(
     announce: Announce | None = None,
     prepare: AbstractContextManager[object] | None = None,
 ) -> None:
-    """Serve until a signal says otherwise; `announce` is told the address, and the operator's, once they answer.
+    """Serve until a signal arrives.
 
-    `prepare` is entered when the port is ours, before anything else happens, and left at the end.
+    Args:
+        settings: Settings of the service.
+        workers: Number of processes.
+        announce: Called with the public and the operator's address once they answer.
+        prepare: Entered once the port is bound, before anything else happens, and left at the end.
     """
     if workers > 1:
         refuse_workers(settings.store)
-        # The port that workers share would be shared with another service's workers, too.
+        # Otherwise another service's workers could share the port, too.
         bound(settings).close()
     own_the_process(settings.log_level)
     with ExitStack() as sockets:
@@ -112,7 +122,7 @@ def serve(
 
 
 def refuse_workers(store: str) -> None:
-    """Say why several workers do not go with this store, if they do not."""
+    """Raise an error with the reason if this store does not support several workers."""
     if not store.startswith(("postgresql:", "postgres:", "files:")):
         raise StoreError(
             "several workers need a PostgreSQL store, or one of files: a SQLite file has one writer at a time, and a "
@@ -126,7 +136,7 @@ def bound(settings: Settings, shared: bool = False) -> socket.socket:
 
 
 def bound_operator(settings: Settings) -> AbstractContextManager[socket.socket | None]:
-    """A socket for the operator's probes, where the settings have one."""
+    """A socket for the operator's probes, if the settings have an address for it."""
     return nullcontext() if settings.operator_port is None else _bind(settings.operator_host, settings.operator_port)
 
 
@@ -151,15 +161,15 @@ def address_of(listening: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """The HTTP library's server, which tells the service when it is time to go."""
+    """The HTTP library's server, which tells the service when to stop."""
 
     def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.service, self._ready = service, ready
         self.loop: asyncio.AbstractEventLoop | None = None
-        """The one that answers requests, as soon as it does."""
+        """The event loop that answers requests, once it runs."""
         self.looked: tuple[float, admin.Look | None] = (0.0, None)
-        """When the service was looked at from outside, and what was found."""
+        """When the operator's side last read the service's state, and that state."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -170,7 +180,7 @@ class Server(uvicorn.Server):
         self.leave()
 
     def leave(self) -> None:
-        """Stop as after a signal, which is then done with: the exit code is 0."""
+        """Stop as after a signal, but with exit code 0."""
         self.service.stopping = True
         self.should_exit = True
 
@@ -200,7 +210,7 @@ def run(
 
 
 def look(server: Server, ask: Callable[[], Coroutine[Any, Any, admin.Look]] | None = None) -> admin.Look | None:
-    """For another thread than the event loop's; None if that does not answer."""
+    """The service's state, for a thread other than the event loop's; None if the loop does not answer."""
     if server.loop is None:
         return None
     try:
@@ -216,7 +226,7 @@ def look(server: Server, ask: Callable[[], Coroutine[Any, Any, admin.Look]] | No
 
 
 def allowed_connections(wanted: int) -> int:
-    """Raise the limit of open files for so many connections; returns how many there can be."""
+    """Raise the limit of open files for the wanted number of connections; returns how many are possible."""
     try:
         import resource
     except ImportError:  # not on Windows, where connections are not files
@@ -290,7 +300,7 @@ def guarded(settings: Settings) -> type[asyncio.Protocol]:
         _timer: asyncio.TimerHandle | None = None
         _in_head = True
         _between = False
-        """After a whole message: what comes next is a head."""
+        """After a whole message: the next bytes are a head."""
         _head = 0
 
         def connection_made(self, transport: Any) -> None:
@@ -309,7 +319,7 @@ def guarded(settings: Settings) -> type[asyncio.Protocol]:
             if self.transport.is_closing():
                 return
             while data and not self.transport.is_closing():
-                # A head is counted before it is parsed: what is beyond the limit never reaches the parser.
+                # A head is measured before it is parsed: bytes beyond the limit never reach the parser.
                 size = min(len(data), PIECE)
                 if self._in_head or self._between:
                     size = min(size, settings.head_bytes - self._head)
@@ -354,7 +364,7 @@ def guarded(settings: Settings) -> type[asyncio.Protocol]:
             self.transport.close()
 
         def _unsupported_upgrade_warning(self) -> None:
-            """Nobody needs to read about it."""
+            """Suppress the warning: nobody needs it."""
 
     return Guarded
 
@@ -369,9 +379,9 @@ def supervise(
     announce: Announce | None = None,
     operator: socket.socket | None = None,
 ) -> None:
-    """Run workers until a signal, and tell the operator about all of them.
+    """Run workers until a signal arrives, and report on all of them to the operator.
 
-    `reserved` keeps the port, so that it stays the same when one is started again; it is bound but never listens: the
+    `reserved` keeps the port, so that it stays the same when a worker is restarted; it is bound but never listens: the
     system gives connections only to the workers.
     """
     settings = replace(settings, port=reserved.getsockname()[1])
@@ -401,7 +411,7 @@ def supervise(
 
 
 def _pass_on(staff: list[Worker]) -> None:
-    """The next level of the log, for all."""
+    """Switch all workers to the next log level."""
     log.next_level()
     for worker in staff:
         if worker.process.pid is not None and worker.process.is_alive():
@@ -409,7 +419,7 @@ def _pass_on(staff: list[Worker]) -> None:
 
 
 class Worker:
-    """One worker process, under the same shard however often it is started."""
+    """One worker process; it keeps its shard however often it is restarted."""
 
     def __init__(self, settings: Settings, shard: int) -> None:
         self._settings, self._shard = replace(settings, shard=shard), shard
@@ -444,7 +454,7 @@ class Worker:
             self.start()
 
     def look(self) -> admin.Look | None:
-        """How it is; None if it does not answer."""
+        """The worker's state; None if it does not answer."""
         with self._asking, suppress(OSError, EOFError):
             if not self._is_ready():
                 return None
@@ -453,13 +463,13 @@ class Worker:
             self.ours.send(self._asked)
             while self.ours.poll(max(0.0, end - time.monotonic())):
                 number, found = self.ours.recv()
-                if number == self._asked:  # others are answers that nobody waited for
+                if number == self._asked:  # other numbers are late answers that nobody waits for
                     return cast("admin.Look | None", found)
         return None
 
 
 def work(settings: Settings, parent: Connection) -> None:
-    """A worker's life: it ends with a signal, or when its parent is gone."""
+    """The life of a worker: it ends with a signal, or when its parent is gone."""
     own_the_process(settings.log_level)
     with bound(settings, shared=True) as listening:
         server = make_server(settings, lambda: parent.send(READY))
@@ -468,10 +478,10 @@ def work(settings: Settings, parent: Connection) -> None:
 
 
 def _watch(parent: Connection, server: Server) -> None:
-    """Tell the parent how the worker is when it asks. The pipe ends when the parent does, even by kill -9."""
+    """Send the parent the worker's state when it asks. The pipe ends when the parent does, even by kill -9."""
     try:
         while True:
-            # Nobody asks before the worker is ready, which another thread says.
+            # Nobody asks before the worker is ready; another thread reports that.
             number = parent.recv()
             parent.send((number, look(server)))
     except (EOFError, OSError):

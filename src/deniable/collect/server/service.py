@@ -1,16 +1,16 @@
-"""What the parts of one process share, from its start to its end: settings, a trusted clock, threads and kept answers.
+"""What the parts of one process share: settings, a trusted clock, threads and cached answers.
 
-Trusted time: the wall clock is believed only after it has kept step with the monotonic clock. A clock that jumps must
+Trusted time: the wall clock is trusted only after it has kept step with the monotonic clock. A clock that jumps must
 not end a survey: an epoch that closes too early refuses honest reports for good.
 
-Steady     the wall clock is within `TOLERANCE` seconds of the time that the monotonic clock counts on, and, where the
-           store has a clock of its own (PostgreSQL), of that
+Steady     the wall clock is within `TOLERANCE` seconds of the time extrapolated by the monotonic clock and, if the
+           store has its own clock (PostgreSQL), of that clock
 Settled    it was steady for `steady_seconds`, or an operator has confirmed it. Only then are epochs closed
 In doubt   after a start and after a jump. The time may then be any that one of the clocks shows: the wall clock, the
-           time before the jump counted on, the store's clock. A report is refused by its epoch only if all of them
-           refuse it; that is safe, because an epoch that is not closed remembers its ids
-Restart    the store notes the time while it is settled, so that a start during a jump does not forget it. A new store
-           notes the first time that it sees
+           time before the jump extrapolated, the store's clock. A report is refused because of its epoch only if all
+           of them refuse it; that is safe, because an epoch that is not closed remembers its ids
+Restart    the store records the time while it is settled, so that a start during a jump does not forget it. A new
+           store records the first time that it sees
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SETTLED = "the time is trusted"
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the time is: between these two moments, with a best guess."""
+    """The current time: between these two moments, with a best guess."""
 
     earliest: float
     guess: float
@@ -58,20 +58,20 @@ class _Known:
     """What is known of the clocks. An offset plus the monotonic clock is a time."""
 
     trusted: float
-    """Offset of the time that was trusted last."""
+    """Offset of the last trusted time."""
     wall: float
     """Offset of the wall clock since `since`."""
     since: float
-    """When the wall clock began to be steady, by the monotonic clock."""
+    """When the wall clock became steady, by the monotonic clock."""
     settled: bool
     why: str
-    """Why it is not settled, or was not."""
+    """Why the time is not settled, or was not."""
     store: float | None = None
     """Offset of the store's clock."""
 
 
 class TrustedClock:
-    """The time for a service. Any thread may ask; one of them calls `check` every second or so.
+    """The time for a service. Any thread may ask; one of them calls `check` about every second.
 
     >>> wall, monotonic = [1000.0], [0.0]
     >>> clock = TrustedClock(lambda: wall[0], lambda: monotonic[0], steady_seconds=3600)
@@ -103,12 +103,12 @@ class TrustedClock:
         if len(times) == 3:
             guess = times[1]
         else:
-            # Nobody knows for how long the service was stopped, but no clock goes back.
+            # The length of the stop is unknown, but no clock goes back.
             guess = wall if known.why == STARTED and not jumped and wall > trusted - TOLERANCE else trusted
         return Bounds(times[0], guess, times[-1], JUMPED if jumped else known.why)
 
     def check(self, stored: StoredTime | None = None) -> list[str]:
-        """Learn how the clocks have gone on, given what the store has. Returns what is new, for the log."""
+        """Update from the clocks, given the time in the store. Returns the changes, for the log."""
         known, now, wall = self._known, self._monotonic(), self._wall()
         news = []
         if stored is not None:
@@ -127,13 +127,13 @@ class TrustedClock:
         elif now - known.since >= self._steady or self._is_confirmed(stored, wall):
             if not known.settled:
                 news.append(SETTLED)
-            # A clock that is slowly set right is followed.
+            # A clock that is slowly corrected is followed.
             known = replace(known, trusted=wall - now, wall=wall - now, since=now, settled=True)
         self._known = known
         return news
 
     def _is_confirmed(self, stored: StoredTime | None, wall: float) -> bool:
-        """Whether an operator has said, a moment ago, that the time is what this clock shows."""
+        """Whether an operator has confirmed, a moment ago, that the time is what this clock shows."""
         if stored is None or stored.confirmed is None or stored.confirmed == self._confirmed:
             return False
         self._confirmed = stored.confirmed
@@ -148,92 +148,108 @@ MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """One process of the service.
+    """Settings of one process of the service.
+
+    Args:
+        store: URL of the store, in the form that `open_store` takes.
+        host: Address to listen at.
+        port: Port to listen at; 0 for any free one.
+        origin: The public address, such as https://answers.example.org; shown on the front page.
+        operator_host: Address for probes and metrics.
+        operator_port: Where probes and metrics are answered without a token; None: only at `port`.
+        shard: The number of this worker: it has its own part of each tally.
+        needs_token: Whether reports need an ingest key.
+        relay_key: The file with the collector's key, for surveys whose submissions arrive sealed through a relay.
+        plans: Whether everyone may request plans here.
+        max_body: Maximum size of a body in bytes; longer ones are refused before they are read.
+        max_submissions: Maximum number of submissions in one body.
+        queue_items: Maximum number of requests that wait for a commit; more get a refusal with Retry-After.
+        queue_bytes: Maximum number of bytes of bodies that wait for a commit.
+        arriving: Maximum number of bodies that arrive at once; beyond that, the oldest is dropped.
+        arriving_bytes: Maximum number of bytes of bodies that are still arriving; beyond that, the oldest is dropped.
+        group_items: Maximum number of requests per transaction.
+        group_bytes: Maximum number of bytes per transaction.
+        batch_seconds: Minimum seconds between the starts of two transactions: fewer and larger ones cost less.
+        rate: Submissions per second that this process accepts, per ingest key if keys are required; None: no limit.
+        survey_rate: The same per survey.
+        body_seconds: Maximum seconds for a body to arrive.
+        stall_seconds: Maximum seconds that an arriving body may pause.
+        head_seconds: Maximum seconds for the headers of a request.
+        head_bytes: Maximum size of the headers of a request.
+        idle_seconds: Seconds that a connection without a request is kept.
+        request_seconds: Maximum seconds until the answer to a request begins; then the request is refused with
+            Retry-After.
+        stop_seconds: Seconds that requests may take to end after SIGTERM; the process ends at most five seconds after
+            that.
+        connections: Maximum number of open connections.
+        listeners: Maximum number of simultaneous event streams.
+        heartbeat_seconds: Seconds between signs of life in an event stream.
+        readers: Threads that read the store, or close an epoch, which may take long.
+        max_reads: Maximum number of waiting reads and estimates; more get a refusal with Retry-After.
+        refresh_seconds: Maximum age, in seconds, of what a process knows of surveys, tokens and sums that other
+            processes change.
+        housekeeping_seconds: How often epochs that are over are closed, in seconds.
+        tidy_seconds: How often earlier states are removed from the store's files; None: 5 in a file, 60 in PostgreSQL.
+        log_level: Lines below "error", "warning" or "info" are left out.
+        log_seconds: Seconds between totals in the log.
+        log_minimum: Minimum number of submissions in a total; smaller totals wait for the next time.
+        cache_bytes: Bytes of cached answers to analysts, for repeated requests.
+        reopen_seconds: How long ids are kept after their epoch was closed, so that it can be reopened.
+        steady_seconds: How long the clock is watched after a start or a jump before epochs are closed by it.
+        clock: The time of day, in seconds since 1970.
+        monotonic: A clock that never jumps, in seconds.
 
     >>> Settings(store="sqlite:///collection.db").max_submissions
     10000
     """
 
     store: str
-    """URL of the store, as `open_store` takes it."""
     host: str = "127.0.0.1"
     port: int = 8377
     origin: str | None = None
-    """The address that the public knows, such as https://answers.example.org; shown on the front page."""
     operator_host: str = "127.0.0.1"
     operator_port: int | None = None
-    """Where probes and figures are answered without a token; None: nowhere but at `port`."""
     shard: int = 0
-    """Which worker this is: its own part of each tally."""
 
-    keyed: bool = False
-    """Whether reports need an ingest key."""
+    needs_token: bool = False
     relay_key: str | None = None
-    """The file with the collector's key, for surveys whose submissions come sealed through a relay."""
     plans: bool = True
-    """Whether anybody may have plans made here."""
 
     max_body: int = 4 * MEBIBYTE
-    """Bytes of a body; longer ones are refused before they are read."""
     max_submissions: int = 10_000
     queue_items: int = 10_000
-    """Requests that wait for a commit; more are told to come back later."""
     queue_bytes: int = 64 * MEBIBYTE
-    """Bytes of bodies that wait for a commit."""
     arriving: int = 1_024
-    """Bodies that arrive at once; of more, the oldest is given up."""
     arriving_bytes: int = 32 * MEBIBYTE
-    """Bytes of bodies that are still arriving; if they need more, the oldest is given up."""
     group_items: int = 4_096
     group_bytes: int = 8 * MEBIBYTE
-    """At most so many requests and so many bytes are one transaction."""
-    gather_seconds: float = 0.002
-    """A transaction begins so long after the one before at the earliest: fewer and larger ones cost less."""
+    batch_seconds: float = 0.002
     rate: float | None = None
-    """Submissions per second that this process takes, of each ingest key where it asks for one; None: all that come."""
     survey_rate: float | None = None
-    """The same for each survey."""
 
     body_seconds: float = 20.0
-    """How long a body may take to arrive."""
     stall_seconds: float = 5.0
-    """How long it may pause on its way."""
     head_seconds: float = 10.0
-    """How long the headers of a request may take."""
     head_bytes: int = 65_536
     idle_seconds: int = 15
-    """How long a connection without a request is kept."""
     request_seconds: float = 30.0
-    """How long a request may take until its answer begins; then it is told to come back later."""
     stop_seconds: int = 30
-    """How long requests may take to end after SIGTERM; the process ends at most five seconds after that."""
     connections: int = 4_096
     listeners: int = 100
-    """Streams of events at once."""
     heartbeat_seconds: float = 15.0
 
     readers: int = 3
-    """Threads that read the store, or close an epoch, which may take long."""
     max_reads: int = 64
-    """Reads and estimates that wait; more are told to come back later."""
     refresh_seconds: float = 1.0
-    """How old may be what a process knows of surveys, tokens and sums that others change."""
     housekeeping_seconds: float = 10.0
-    """How often epochs whose time is over are closed."""
     tidy_seconds: float | None = None
-    """How often earlier states are removed from the store's files; None: 5 in a file, 60 in PostgreSQL."""
     log_level: str = "info"
-    """Lines below "error", "warning" or "info" are left out."""
     log_seconds: float = 3600.0
     log_minimum: int = 100
-    """How often the log has totals, and of how many submissions at least: fewer wait for the next time."""
     cache_bytes: int = 32 * MEBIBYTE
-    """Answers to analysts kept for the next who asks the same."""
 
     reopen_seconds: float = REOPEN_SECONDS
-    """How long ids are kept after their epoch was closed, so that it can be opened again."""
     steady_seconds: float = 3600.0
-    """How long the clock is watched after a start or a jump before epochs are closed by it."""
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
 
@@ -262,18 +278,18 @@ class Settings:
 
 
 LAST_SECONDS = 3.0
-"""What the writer and the readers have to end when all requests have ended."""
+"""Seconds that the writer and the readers have to finish after all requests have ended."""
 SOON_SECONDS, OLD_SECONDS = 0.35, 8.0
-"""How long a probe waits for an answer, and how old one may be that it gives in its place."""
+"""How long a probe waits for an answer, and the maximum age of a cached answer that it gives instead."""
 WAITING = 8
-"""Questions of side work that wait, at most."""
+"""Maximum number of waiting side-work questions."""
 REST, CREDIT = 4.0, 3.0
-"""Side work rests so many times as long as it worked, once it worked for so many seconds."""
+"""Side work rests this many times as long as it worked, once it has worked for this many seconds."""
 SIDE_BYTES = 4 << 20
 TIDY_FILE, TIDY_SERVER = 5.0, 60.0
-"""How often earlier states are removed from a store: a file has its log emptied, a server has tables vacuumed."""
+"""How often earlier states are removed from a store: a file's log is emptied, a server's tables are vacuumed."""
 NOTE_SECONDS = 600.0
-"""How often the store notes the time, for a restart."""
+"""How often the store records the time, for a restart."""
 
 
 T = TypeVar("T")
@@ -295,32 +311,32 @@ class Service:
         self.cache = Cache(settings.cache_bytes)
         self._bucket = self._new_bucket()
         self._sources: dict[str, Bucket] = {}
-        """Of those who send with a token of their own."""
+        """Rate limits of clients that send with their own token."""
         self.key = None if settings.relay_key is None else CollectorKey.load(settings.relay_key)
         self.opener = ThreadPoolExecutor(1, thread_name_prefix="opener")
-        """Opens what is sealed, beside the event loop."""
+        """Opens sealed records, outside the event loop."""
         self.listeners = 0
         self.connections: Callable[[], int] = lambda: 0
-        """How many there are."""
+        """Returns the number of open connections."""
         self.pinged = -1e9
-        """When the store could be written, as far as somebody asked."""
+        """When the store was last written successfully, as far as a probe asked."""
         self.pinging: asyncio.Future[None] | None = None
-        """The attempt that is under way."""
+        """The attempt that is in progress."""
         self._latest: dict[str, Latest] = {}
         self.stopping = False
         self.failing: dict[str, str] = {}
-        """Steps of housekeeping that failed the last time, and what the database calls it."""
+        """Housekeeping steps that failed the last time, with the database's name for the error."""
         self._tidied, self._tidied_commits = time.monotonic(), 0
         self._note_due = time.monotonic()
 
     async def latest(self, name: str, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """The answer to a question that is asked again and again, at once; None if there is none."""
+        """The answer to a question that is asked repeatedly, at once; None if there is no answer."""
         found: T | None = await self._latest.setdefault(name, Latest(ask)).get()
         return found
 
     @property
     def untidied(self) -> float:
-        """For how many seconds there may be earlier states in the store's files."""
+        """For how many seconds the store's files may have held earlier states."""
         return 0.0 if self.writer.commits == self._tidied_commits else time.monotonic() - self._tidied
 
     @property
@@ -336,7 +352,7 @@ class Service:
 
     @property
     def clock_doubt(self) -> str | None:
-        """For people: why no epoch is closed at this time; None if the clock is trusted."""
+        """For people: why no epoch is closed now; None if the clock is trusted."""
         why = self.clock.bounds().doubt
         if why is None:
             return None
@@ -349,7 +365,7 @@ class Service:
     # -- who asks, and about what ------------------------------------------------------------------
 
     async def authorize(self, role: str, headers: list[tuple[bytes, bytes]], survey: str | None) -> None:
-        """Refuse whoever has no token of this role or a stronger one for this survey; None is all surveys."""
+        """Refuse requests without a token of this role or a stronger one for this survey; None means all surveys."""
         given = bearer(headers)
         token = await self.registry.token(given)
         if token is None:
@@ -357,14 +373,14 @@ class Service:
         check_token(token, role, survey, self.now())
 
     def only_survey(self, headers: list[tuple[bytes, bytes]]) -> str | None:
-        """The only survey that the token of a request is good for; None if it has no such limit, or there is none."""
+        """The only survey that the request's token is valid for; None if it has no such limit, or there is no token."""
         token = self.registry.keys.find(bearer(headers))
         return None if token is None else token.survey
 
     def rates(self, entry: Entry, headers: list[tuple[bytes, bytes]]) -> Rates:
-        """What a request is charged to: its survey's bucket, and that of its token or, without one, of everybody."""
+        """What a request is charged to: its survey's bucket, and its token's or, without a token, the common one."""
         bucket = self._bucket
-        if bucket is not None and self.settings.keyed:
+        if bucket is not None and self.settings.needs_token:
             token = self.registry.keys.find(bearer(headers))
             if token is not None:
                 bucket = self._sources.get(token.sha256) or self._new_bucket()
@@ -382,7 +398,7 @@ class Service:
         self.readers.start()
         self.writer.start()
         try:
-            with suppress(StorageFull):  # what is there can be read and closed; readiness says that it is full
+            with suppress(StorageFull):  # existing data can be read and closed; readiness says that the store is full
                 await self.writer.run(lambda store: store.ping())
             await self._check_clock()
             await self.registry.refresh()
@@ -406,7 +422,7 @@ class Service:
             log("stopped", shard=self.settings.shard)
 
     async def _keep_house(self) -> None:
-        """Learn what other processes changed, close epochs whose time is over, and remove traces of order."""
+        """Learn what other processes changed, close epochs that are over, and remove traces of order."""
         due = time.monotonic()
         tidying, logging = due + self._tidy_seconds, due + self.settings.log_seconds
         while True:
@@ -424,11 +440,11 @@ class Service:
             await asyncio.sleep(self.settings.refresh_seconds)
 
     async def _step(self, step: str, work: Awaitable[None]) -> None:
-        """One step, whose failure is told and ends nothing."""
+        """One step. If it fails, log it and go on."""
         try:
             await work
             self.failing.pop(step, None)
-        except Exception as error:  # a bug as well: it must not end the loop silently
+        except Exception as error:  # bugs too: they must not end the loop silently
             code = getattr(error, "code", None)
             log("error", where="housekeeping", step=step, kind=type(error).__name__, code=code)
             self.metrics.count("deniable_housekeeping_failures_total", step=step)
@@ -443,7 +459,7 @@ class Service:
             self._note_due = time.monotonic() + NOTE_SECONDS
 
     def untidy(self) -> None:
-        """Something went that is to leave the store's files as well."""
+        """Something was deleted that must leave the store's files as well."""
         self._tidied_commits = -1
 
     async def _tidy(self) -> None:
@@ -459,7 +475,7 @@ class Service:
         await self.change(lambda store: store.forget_ids(until))
 
     async def _close_past(self, entry: Entry) -> None:
-        """Close the epochs that take no report any more."""
+        """Close the epochs that accept no more reports."""
         now = self.clock.bounds()
         if now.doubt is not None:
             return
@@ -471,7 +487,7 @@ class Service:
                 self.metrics.count("deniable_epochs_closed_total")
 
     async def change(self, job: Callable[[Store], T]) -> T:
-        """Change the store beside the writer, for a change that may take long; it may be tried several times."""
+        """Change the store outside the writer, for a change that may take long; it may be tried several times."""
         return await self.readers.change(job, self.settings.request_seconds)
 
     async def close_epoch(self, entry: Entry, epoch: int) -> Epoch:
@@ -483,7 +499,7 @@ class Service:
 
 
 class Cache:
-    """Bytes by key, the least recently used forgotten first.
+    """Bytes by key; the least recently used are dropped first.
 
     >>> cache = Cache(10)
     >>> cache.put("a", b"12345"), cache.put("b", b"12345"), cache.get("a"), cache.put("c", b"1")
@@ -513,9 +529,9 @@ class Cache:
 
 
 class Latest:
-    """The answer to a question that may take long: as it is, or was some seconds ago, and always soon.
+    """The answer to a question that may take long: current, or some seconds old, but always soon.
 
-    Asked by several at once it is asked once; an answer that comes late is there for the next.
+    Simultaneous callers share one question; an answer that comes late is kept for the next caller.
     """
 
     def __init__(self, ask: Callable[[], Awaitable[Any]]) -> None:
@@ -540,13 +556,13 @@ class Latest:
 
 
 class SideWork:
-    """Work for anybody who asks, which must not hold up the collection: plans, and audits. Answers are bytes.
+    """Work open to everyone that must not hold up the collection: plans, and audits. Answers are bytes.
 
-    One thread     which rests four times as long as it worked: a flood of questions takes a fifth of a processor at
-                   most. Rest is owed only beyond a credit of some seconds of work, which idle time earns again: who
-                   asks a few questions one after the other does not wait
-    Short queue    who finds it full is told to come back
-    Kept answers   the same question again costs nothing; asked by several at once it is worked out once
+    One thread     which rests four times as long as it worked: a flood of questions takes at most a fifth of a
+                   processor. Rest is required only beyond a credit of some seconds of work, which idle time restores: a
+                   few questions one after the other do not wait
+    Short queue    questions beyond it are refused with Retry-After
+    Kept answers   the same question again costs nothing; simultaneous callers share one computation
     """
 
     def __init__(self) -> None:
@@ -566,7 +582,7 @@ class SideWork:
             asked = asyncio.get_running_loop().run_in_executor(self._thread, self._work, job)
             self._asked[question] = asked
             asked.add_done_callback(lambda done: self._done(question, done))
-        # One who leaves does not end the work for the others.
+        # A caller who leaves does not cancel the work for the others.
         return await asyncio.shield(asked)
 
     def _work(self, job: Callable[[], bytes]) -> bytes:

@@ -1,8 +1,8 @@
-"""Published surveys: the list, each as the very bytes that its fingerprint is the hash of, and rounds of a campaign.
+"""Published surveys: the list, the exact bytes that each fingerprint is the hash of, and rounds of a campaign.
 
-Order      a round is published here once the round before takes no more reports, and only as its rule makes it from
-           the tally that is stored here; each round once
-Together   one result from all rounds that are published, for analysts, with the rounds and how many answered each
+Order      a round is published here once the previous round accepts no more reports, and only as its rule makes it
+           from the tally that is stored here; each round once
+Together   one result from all published rounds, for analysts, with the rounds and how many answered each
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from deniable._files import parse_json
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
-from deniable.collect.server.estimates import LEVEL, NOT_ENOUGH, Row
+from deniable.collect.server.estimates import LEVEL, NOT_ENOUGH
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
 from deniable.collect.server.progress import taken
@@ -28,10 +28,11 @@ from deniable.collect.stores.base import DELETED, OPEN, StoreError, SurveyDelete
 from deniable.collect.wire import JSON
 from deniable.errors import MismatchError
 from deniable.exact import canonical
+from deniable.results import Document, View
+from deniable.results.document import Trust
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import check_round, combine, round_of
 from deniable.surveys.diff import diff, weaker
-from deniable.surveys.results import Finding
 from deniable.surveys.terms import write_time
 
 IMMUTABLE = "public, max-age=31536000, immutable"
@@ -50,31 +51,31 @@ class Listed(msgspec.Struct):
     expires: str
     questions: int
     epsilon: str
-    """Of one submission, exactly."""
+    """Epsilon of one submission, exactly."""
     lifetime_epsilon: str | None
-    """Of all that a device may send; null where no number holds, because repeated reports show changes."""
+    """Epsilon of everything that a device may send; null if no number holds, because repeated reports show changes."""
     open: bool
-    """Whether a report of the current epoch is taken now."""
+    """Whether a report of the current epoch is accepted now."""
     replaces: str | None
-    """The fingerprint of the survey before this one."""
+    """The fingerprint of the survey that this one replaces."""
     replaced_by: str | None
-    """The fingerprint of the survey after this one, if it is published here."""
+    """The fingerprint of the survey that replaces this one, if it is published here."""
     round: int | None
     rounds: int | None
-    """Which round of how many of a campaign it is; null where it is none."""
+    """The number of this round and of all rounds of the campaign; null if the survey is not part of a campaign."""
     next_round: str | None
-    """The fingerprint of the round after this one, if it is published here."""
+    """The fingerprint of the next round, if it is published here."""
 
 
 class Surveys(msgspec.Struct):
-    """A page of the list; `next` is what to ask for as `after`."""
+    """A page of the list; send `next` as `after` for the next page."""
 
     surveys: list[Listed]
     next: str | None
 
 
 class Publication(msgspec.Struct):
-    """A survey and whether it takes reports."""
+    """A survey and whether it accepts reports."""
 
     fingerprint: str
     state: str
@@ -101,14 +102,14 @@ async def _is_open(service: Service, entry: Entry, now: float) -> bool:
     try:
         progress = await service.versions.recent(entry.fingerprint)
     except (Problem, StoreError):
-        return True  # the calendar says so, and a list does not fail because a store is busy
+        return True  # the calendar says so, and a list must not fail because a store is busy
     return current in taken(entry, progress, service.clock.bounds())
 
 
 def listed(
     entry: Entry, now: float, is_open: bool, successor: str | None = None, follower: str | None = None
 ) -> Listed:
-    """What a list says of a survey; `successor` replaces it, `follower` is the next round of its campaign."""
+    """A survey's entry in the list; `successor` replaces it, `follower` is the next round of its campaign."""
     survey, terms = entry.survey, entry.terms
     place = terms.campaign
     return Listed(
@@ -177,7 +178,7 @@ def _parsed(content: bytes) -> Survey:
     survey = Survey.from_spec(parse_json(content, "the body"))
     if survey.terms is None:
         raise Problem("malformed", "a survey that is collected has terms: owner, purpose, epochs, budget and so on")
-    # What is served later must read as what was accepted now.
+    # What is served later must parse to what was accepted now.
     Survey.from_spec(json.loads(survey.canonical))
     return survey
 
@@ -197,7 +198,7 @@ def _refuse_weaker(service: Service, survey: Survey) -> None:
 
 async def close(call: Call) -> Response:
     service, entry = call.service, await call.entry()
-    # Forgetting the ids takes long, and the writer has others to serve.
+    # Deleting the ids takes long, and the writer has other requests to serve.
     await service.change(lambda store: store.close_survey(entry.fingerprint))
     await service.registry.refresh()
     log("closed survey", survey=entry.fingerprint)
@@ -208,7 +209,7 @@ async def delete(call: Call) -> Response:
     service, entry = call.service, await call.entry()
     if entry.phase(service.clock.bounds().earliest) not in ("closed", "over"):
         raise Problem("inUse", "the survey still takes reports: close it first")
-    # By somebody else who asked at the same time: that is as good.
+    # Another client may have deleted it at the same time: that is fine.
     with suppress(SurveyDeleted):
         await service.change(lambda store: store.delete_survey(entry.fingerprint))
     service.untidy()
@@ -227,25 +228,9 @@ class PublishedRound(msgspec.Struct):
     opens: str
     expires: str
     n: int
-    """How many answers were counted."""
+    """The number of counted answers."""
     made_from: str | None
-    """The digest of the tally of the round before, from which it was made; null for the first round."""
-
-
-class CombinedQuestion(msgspec.Struct, kw_only=True):
-    """What all rounds together say about one question."""
-
-    id: str
-    text: str
-    kind: str
-    method: str
-    n: int
-    level: float
-    enough: bool
-    message: str | None = None
-    """Why there are no figures here, if there are none."""
-    rows: list[Row]
-    notes: list[str]
+    """The digest of the previous round's tally, from which this round was made; null for the first round."""
 
 
 class CampaignReading(msgspec.Struct):
@@ -253,9 +238,9 @@ class CampaignReading(msgspec.Struct):
 
     kind: str
     rounds: int
-    """How many there will be."""
+    """The planned number of rounds."""
     published: list[PublishedRound]
-    questions: list[CombinedQuestion]
+    questions: list[Document]
 
 
 def rounds_of(registry: Registry, entry: Entry) -> list[Entry]:
@@ -270,7 +255,7 @@ def rounds_of(registry: Registry, entry: Entry) -> list[Entry]:
 
 
 async def refuse_early(service: Service, survey: Survey) -> None:
-    """Raise a Problem unless this survey may be published now: a round of a campaign comes after the one before."""
+    """Raise a Problem unless this survey may be published now: a round must follow the previous one."""
     place = None if survey.terms is None else survey.terms.campaign
     if place is None or place.before is None or service.registry.get(survey.fingerprint) is not None:
         return
@@ -319,34 +304,34 @@ async def campaign(call: Call) -> Response:
     return json_response(CampaignReading(rule.kind, rule.rounds, listed, questions))
 
 
-def _combined(chain: Sequence[Entry], tallies: Sequence[SurveyTally], level: float) -> list[CombinedQuestion]:
+def _combined(chain: Sequence[Entry], tallies: Sequence[SurveyTally], level: float) -> list[Document]:
+    """One document per question, from all rounds."""
     surveys = [one.survey for one in chain]
     found = combine(surveys, tallies)
-    said = []
+    documents = []
     for question in surveys[-1]:
         n = sum(tally[question.id].n for tally in tallies)
         result = found.get(question.id)
-        if result is None or n < chain[-1].terms.show_from:
-            method, kind, rows, notes = "", question.protocol.reads, [], []
-        else:
-            content = Finding(result, result.table(level)).description(question.id, question.text)
-            method, kind, notes = result.method, result.kind, content["notes"]
-            rows = [Row(**row) for row in content["rows"]]
-        said.append(
-            CombinedQuestion(
-                id=question.id,
-                text=question.text,
-                kind=kind,
-                method=method,
+        if result is None or n < chain[-1].terms.min_reports:
+            document = Document(
+                kind=question.protocol.worth().read,
+                protocol=question.protocol.name,
+                method="",
                 n=n,
                 level=level,
-                enough=bool(rows),
-                message=None if rows else NOT_ENOUGH,
-                rows=rows,
-                notes=notes,
+                simultaneous=False,
+                population=True,
+                enough=False,
+                message=NOT_ENOUGH,
+                trust=Trust(),
+                sections=[],
             )
-        )
-    return said
+        else:
+            document = result.document(View(level))
+            document.n = n
+        document.id, document.text = question.id, question.text
+        documents.append(document)
+    return documents
 
 
 OPERATIONS = (
@@ -383,7 +368,7 @@ OPERATIONS = (
         "/v1/surveys",
         "publishSurvey",
         "Publish a survey in full form, as deniable survey new writes it. One that replaces another is refused if "
-        "privacy gets weaker by that, unless that is said to be meant. A later round of a campaign is published once "
+        "privacy gets weaker, unless this is explicitly allowed. A later round of a campaign is published once "
         "the round before is closed, and only as it follows from the sums that were collected here.",
         publish,
         {

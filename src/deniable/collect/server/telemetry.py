@@ -1,7 +1,7 @@
-"""What the service says about itself: a log and figures, and never anything about anybody else.
+"""What the service reports about itself: a log and metrics, and never anything about anybody else.
 
 Log        one JSON object per line on standard error: the time to the second, a level, the event, and numbers or kinds
-Figures    of all workers or of one, in the text form that Prometheus reads. No label ever holds what a stranger sent
+Figures    of all workers or of one, in the Prometheus text format. No label ever holds anything that a client sent
 Never      an address, a header, a path, a body, an id, or the text of an exception, which could quote one of them
 """
 
@@ -21,9 +21,9 @@ from itertools import accumulate
 
 LEVELS = ("error", "warning", "info")
 REPEAT_SECONDS = 60.0
-"""The same error is written once in so many seconds."""
+"""Seconds within which the same error is written only once."""
 MOST_ERRORS = 1_000
-"""Different errors that are remembered for that."""
+"""Number of different errors that are remembered for that."""
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 HELP = {
@@ -41,8 +41,8 @@ Field = str | int | float | None
 class Log:
     """Lines of JSON on standard error.
 
-    Level      "error", "warning" or "info"; lines below the chosen one are left out. It may change at any time
-    Repeats    the same error again within a minute is counted, and the next line of it says how many there were
+    Level      "error", "warning" or "info"; lines below the chosen level are left out. It may change at any time
+    Repeats    the same error within a minute is only counted, and its next line gives the count
 
     >>> now = [0.0]
     >>> log = Log(write=print, clock=lambda: now[0])
@@ -60,7 +60,7 @@ class Log:
         self._write, self._clock = write or _to_stderr, clock
         self._lock = threading.Lock()
         self._last: dict[str, tuple[float, int]] = {}
-        """When the same was written, and how often it has come since."""
+        """When the same error was written, and how often it has come since."""
         self.level = "info"
 
     def __call__(self, event: str, level: str | None = None, /, **fields: Field) -> None:
@@ -98,10 +98,10 @@ log = Log()
 
 
 class Quiet(logging.Handler):
-    """What libraries log, without the arguments of their messages."""
+    """Log records of libraries, without the arguments of their messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        # Of a traceback, as of a service that does not start, the last line: what is wrong.
+        # Only the last line of a traceback, for example when the service does not start: what is wrong.
         fields: dict[str, Field] = {"where": record.name, "message": str(record.msg).strip().rpartition("\n")[2]}
         if record.exc_info and record.exc_info[0] is not None:
             fields["kind"] = record.exc_info[0].__name__
@@ -109,7 +109,7 @@ class Quiet(logging.Handler):
 
 
 def quiet_library() -> None:
-    """Send what the HTTP library logs through here, and its log of accesses nowhere."""
+    """Send the HTTP library's log through here, and discard its access log."""
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
@@ -119,9 +119,9 @@ def quiet_library() -> None:
 
 
 def own_the_process(level: str) -> None:
-    """Make everything that this process writes to standard error a line of JSON: warnings and failing threads, too.
+    """Make every line that this process writes to standard error JSON, including warnings and failing threads.
 
-    SIGUSR1 changes the level to the next. For the main thread of a process that does nothing else.
+    SIGUSR1 switches to the next level. For the main thread of a process that does nothing else.
     """
     log.level = level
     logging.getLogger().addHandler(Quiet(logging.WARNING))
@@ -138,15 +138,15 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Family:
-    """Figures of one name."""
+    """The metrics of one name."""
 
     name: str
     kind: str
     help: str
     samples: tuple[tuple[str, Labels, float], ...]
-    """The end of the name (of a histogram's parts), labels and value."""
+    """The suffix of the name (for parts of a histogram), labels and value."""
     shared: bool = False
-    """Whether this is of the store, and so the same in every worker."""
+    """Whether this is about the store, and so the same in every worker."""
 
 
 def gauge(name: str, help: str, value: float) -> Family:
@@ -158,9 +158,9 @@ def shared_gauge(name: str, help: str, values: Mapping[Labels, float]) -> Family
 
 
 def exposition(families: Mapping[int, Sequence[Family]]) -> str:
-    """The figures of workers in the text form that Prometheus reads.
+    """The metrics of workers in the Prometheus text format.
 
-    Each has the label of its worker; those of the store are given once, without it.
+    Each has a label for its worker; those of the store are given once, without it.
 
     >>> queue = gauge("queue", "Requests that wait.", 2)
     >>> print(exposition({0: [queue], 1: [queue]}), end="")
@@ -186,7 +186,7 @@ def exposition(families: Mapping[int, Sequence[Family]]) -> str:
 
 
 class Histogram:
-    """How many took how long."""
+    """A histogram of durations."""
 
     def __init__(self) -> None:
         self._buckets = [0] * (len(BOUNDS) + 1)

@@ -1,13 +1,14 @@
-"""Group commit: one thread, one connection, and one durable transaction for all requests that wait.
+"""Group commit: one thread, one connection, and one durable transaction for all waiting requests.
 
 Ack        a request is answered after the commit that holds its submissions, never before
-Cost       per request only its header is looked at; submissions are sorted by survey and epoch, plausibility is checked
-           and sums are made over whole groups, and requests are told apart again when the store has answered
+Cost       per request only its header is looked at; submissions are grouped by survey and epoch, plausibility is
+           checked and sums are made over whole groups, and results are split by request when the store has answered
 Verdicts   a submission is rejected by its epoch, or as implausible, or because its epoch is closed; all others are
            accepted, duplicates included, because a device cannot know that its first attempt was counted
-Bounds     requests and bytes that wait are limited; the next one is told to come back before its body is read
-Failure    a store that fails gets nothing counted: everybody of the group is told to send the same bytes again, which
-           is safe whether or not the commit went through, because ids are counted once. The connection is then renewed
+Bounds     waiting requests and bytes are limited; the next request is refused with Retry-After before its body is read
+Failure    if the store fails, nothing is counted: every request of the group is asked to send the same bytes again,
+           which is safe whether or not the commit went through, because ids are counted once. Then the connection is
+           renewed
 Stopping   what waits is committed, then the store is closed; a store that does not answer is left as it is
 """
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from deniable.collect.server.service import Bounds, Settings, TrustedClock
 DAY = 86_400
 REPAIR_SECONDS = 0.5
-"""After a failure the store is not opened again sooner than this."""
+"""Seconds after a failure before the store is opened again."""
 
 T = TypeVar("T")
 _Job = tuple[Callable[[Store], Any], "asyncio.Future[Any]"]
@@ -54,7 +55,7 @@ class Taken(msgspec.Struct):
 
 @dataclass(slots=True)
 class Parcel:
-    """The body of one request, and who waits for the answer."""
+    """The body of one request, and the future of its answer."""
 
     entry: Entry
     binary: bool
@@ -92,7 +93,7 @@ class _Pile:
         self.size += n
 
     def batch(self) -> Batch:
-        """The plausible ones; `good` says which those are."""
+        """The plausible submissions; `good` says which those are."""
         self.taken = np.frombuffer(b"".join(self.rows), dtype=np.uint8).reshape(self.size, -1)
         ids, answers = (np.ascontiguousarray(part) for part in np.split(self.taken, [ID_BYTES], axis=1))
         self.good = self.entry.counter.plausible(answers, ids)
@@ -112,7 +113,7 @@ class _Pile:
             self._reject(share, np.flatnonzero(~good), BAD_PAYLOAD)
 
     def reject(self, reason: str) -> None:
-        """Tell each request that none of these was taken: implausible ones as such, the others for this reason."""
+        """Tell each request that none of these was accepted: implausible ones as such, the others for this reason."""
         if not self.taken.size:
             self.taken = np.frombuffer(b"".join(self.rows), dtype=np.uint8).reshape(self.size, -1)
             self.good = np.ones(self.size, dtype=np.bool_)
@@ -129,7 +130,7 @@ class _Pile:
 
 
 class Transaction:
-    """One transaction's worth of requests."""
+    """The requests of one transaction."""
 
     def __init__(self, parcels: Sequence[Parcel], now: Bounds, most: int) -> None:
         self.parcels = parcels
@@ -138,7 +139,7 @@ class Transaction:
         self.rejected: Counter[tuple[str, int, str]] = Counter()
         """For the store: by survey, day and reason."""
         self.late: Counter[tuple[str, int, str]] = Counter()
-        """The same of what the store itself found, for the next transaction."""
+        """The same for rejections by the store itself, for the next transaction."""
         for parcel in parcels:
             try:
                 parcel.outcome = self._sort(parcel, most)
@@ -165,7 +166,7 @@ class Transaction:
             size = ID_BYTES + entry.width
             n, rest = divmod(len(body) - HEADER_BYTES, size)
             if rest or not 0 < n <= most or not body.startswith(MAGIC):
-                wire.decode(body, entry.width, most)  # says what is wrong
+                wire.decode(body, entry.width, most)  # raises an error that says what is wrong
             epoch = int.from_bytes(body[4:HEADER_BYTES], "little")
             self._pile(entry, epoch).put(reply, body[HEADER_BYTES:], n, None)
             return reply
@@ -189,28 +190,28 @@ class Transaction:
             where[pile.entry.fingerprint, self._day, reason] += n
 
     def settle(self, added: Sequence[Added]) -> None:
-        """Fill in the replies, given what the store made of the batches."""
+        """Fill in the replies, given the store's result for each batch."""
         for pile, batch, one in zip(self._open, self.batches, added, strict=True):
             if one.closed:
                 pile.reject(EPOCH_CLOSED)
                 self._count(self.late, pile, EPOCH_CLOSED, len(batch.ids))
             else:
                 pile.accept()
-                # A device cannot mend it, so it is told the same as of any duplicate.
+                # A device cannot repair it, so it gets the same answer as for any duplicate.
                 self._count(self.late, pile, CONFLICT, one.conflicts)
         for parcel in self.parcels:
             if isinstance(parcel.outcome, Taken):
                 parcel.outcome.rejected.sort()
 
     def fail(self, problem: Problem) -> None:
-        """Nothing was counted; what cannot be read stays unreadable."""
+        """Nothing was counted; requests that cannot be parsed keep their own error."""
         for parcel in self.parcels:
             if isinstance(parcel.outcome, Taken):
                 parcel.outcome = problem
 
 
 class Writer:
-    """The only one in this process that writes. Its methods are for the event loop."""
+    """The only writer in this process. Its methods are for the event loop."""
 
     def __init__(
         self, open_store: Callable[[], Store], settings: Settings, metrics: Metrics, clock: TrustedClock
@@ -227,9 +228,9 @@ class Writer:
         self.items = 0
         self.bytes = 0
         self.commits = 0
-        """Transactions that changed the store."""
+        """Number of transactions that changed the store."""
         self.full = -1e9
-        """When there was no room for one, on the monotonic clock."""
+        """When a transaction last found no room, on the monotonic clock."""
         self.stopping = False
 
     def start(self) -> None:
@@ -239,7 +240,7 @@ class Writer:
     # -- the event loop's side ---------------------------------------------------------------------
 
     def room(self, size: int = 0) -> None:
-        """Refuse if a body of this size cannot be taken now."""
+        """Refuse if there is no room for a body of this size now."""
         if self.stopping:
             raise overloaded("the service is being restarted")
         if self.items >= self._settings.queue_items or self.bytes + size > self._settings.queue_bytes:
@@ -250,7 +251,7 @@ class Writer:
         return min(30.0, 1.0 + self.lag)
 
     def submit(self, entry: Entry, binary: bool, body: bytes) -> asyncio.Future[Taken | Problem]:
-        """Hand over a body for which there is room; the answer comes after the commit."""
+        """Hand over a body that there is room for; the answer comes after the commit."""
         future: asyncio.Future[Taken | Problem] = self._loop.create_future()
         self.items += 1
         self.bytes += len(body)
@@ -258,14 +259,14 @@ class Writer:
         return future
 
     async def run(self, job: Callable[[Store], T]) -> T:
-        """Another change to the store, in its turn."""
+        """Run another change to the store, in its turn."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._queue.put((job, future))
         return await future
 
     @property
     def lag(self) -> float:
-        """For how many seconds the transaction of this moment has been running."""
+        """For how many seconds the current transaction has been running."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
@@ -281,7 +282,7 @@ class Writer:
                 parcel.future.set_result(parcel.outcome or overloaded("the store did not answer"))
 
     def report(self) -> None:
-        """Log what was committed since the last time, if it is enough that it says nothing about anybody."""
+        """Log what was committed since the last time, if it is enough to say nothing about anybody."""
         with self._lock:
             if self._unlogged["counted"] < self._settings.log_minimum:
                 return
@@ -289,12 +290,12 @@ class Writer:
         log("committed", **done)
 
     async def stop(self, seconds: float) -> None:
-        """Commit what waits, then close the store; give up after so many seconds."""
+        """Commit what waits, then close the store; give up after `seconds`."""
         self.stopping = True
         self._queue.put(None)
         await self._loop.run_in_executor(None, self._thread.join, seconds)
         if self._thread.is_alive():
-            # Nobody was told that it is counted: those who wait send it again.
+            # These requests were never acknowledged: their senders send them again.
             log("error", where="writer", kind="store does not answer", requests=self.items)
         self.report()
 
@@ -307,7 +308,7 @@ class Writer:
             if self._late and self._queue.empty():
                 self._note_late()
             item = self._queue.get()
-            time.sleep(max(0.0, begun + self._settings.gather_seconds - time.monotonic()))
+            time.sleep(max(0.0, begun + self._settings.batch_seconds - time.monotonic()))
             begun = self._busy_since = time.monotonic()
             parcels: list[Parcel] = []
             size = 0
@@ -326,7 +327,7 @@ class Writer:
                 going = False
             elif not isinstance(item, Parcel):
                 self._do(item)
-            del parcels, item  # or the last group would stay in memory until the next
+            del parcels, item  # otherwise the last group would stay in memory until the next
         self._finish()
 
     def _commit(self, parcels: list[Parcel]) -> None:
@@ -335,7 +336,7 @@ class Writer:
             group = Transaction(parcels, self._clock.bounds(), self._settings.max_submissions)
             self._add(group)
             self._metrics.commit(time.perf_counter() - begun)
-        except Exception as error:  # a bug must not stop the thread: everybody would wait for ever
+        except Exception as error:  # a bug must not stop the thread: every request would wait for ever
             log("error", where="writer", kind=type(error).__name__)
             self._metrics.count("deniable_groups_total", outcome="error")
             for parcel in parcels:
@@ -372,11 +373,11 @@ class Writer:
             self.commits += 1
 
     def _note_late(self) -> None:
-        """Write what the store refused now that nobody waits; otherwise it goes with the next transaction."""
+        """Write the rejections by the store now that nobody waits; otherwise they go with the next transaction."""
         try:
             self._connected().add([], self._late)
             self._late.clear()
-        except Exception as error:  # as in _commit: the thread goes on, and tries again later
+        except Exception as error:  # as in _commit: the thread goes on, and retries later
             self._broken(type(error).__name__, getattr(error, "code", None))
 
     def _do(self, job: _Job) -> None:

@@ -1,8 +1,8 @@
 """Stores: where submissions are counted, each exactly once.
 
-memory:                       nothing outlives the process; for demonstrations and as the model of the others
+memory:                       nothing outlives the process; for demonstrations and as the reference for the others
 sqlite:///name.db             a file, relative to the working directory; sqlite:////var/lib/name.db is absolute
-postgresql://user@host/name   a PostgreSQL server, for several workers; what libpq understands is understood
+postgresql://user@host/name   a PostgreSQL server, for several workers; takes every URL that libpq takes
 files:///name                 a directory of files, absolute like that of SQLite, for many nodes that share nothing:
                               reports are counted by `deniable tally`. With ?to=s3://bucket/path, or another place,
                               finished files move there
@@ -50,10 +50,20 @@ _FORMS = "sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host
 
 
 def open_store(url: str, shard: int = 0, read_only: bool = False) -> Store:
-    """The store at a URL; made if it is new. Raises VersionError for a store whose tables are of another version.
+    """The store at a URL; created if it is new.
 
-    Workers that share a PostgreSQL store give each its own `shard`, so that none waits for another's tally. A store
-    that is only read is neither made nor changed in any way.
+    Args:
+        url: "sqlite:///path", "postgresql://...", "files:///directory" or "memory:".
+        shard: Number of the worker; workers that share a PostgreSQL store each use their own, so that none waits for
+            another's tally.
+        read_only: Whether the store is neither created nor changed.
+
+    Returns:
+        The store; created if it is new.
+
+    Raises:
+        VersionError: The tables have another version.
+        StoreError: The URL is not that of a store, or the store cannot be used.
 
     >>> with open_store("memory:") as store:
     ...     store.surveys()
@@ -81,10 +91,17 @@ def open_store(url: str, shard: int = 0, read_only: bool = False) -> Store:
 
 
 def restore_store(copy: Path, url: str) -> None:
-    """Make a store at a URL, where there is none, of a copy that `Store.backup` made: all of it or nothing.
+    """Create a store at a URL, where no store exists, from a copy made by `Store.backup`: all of it or nothing.
 
     Everything is as it was when the copy was made, except that no clock counts as confirmed by an operator, and that
-    this version of deniable writes. Raises StoreError if the copy is damaged or the store is there already.
+    this version of deniable writes.
+
+    Args:
+        copy: File made by `Store.backup`.
+        url: Where the store is created.
+
+    Raises:
+        StoreError: The copy is damaged, or the store already exists.
     """
     from deniable.collect.stores.sqlite import SqliteStore, restore_file
 

@@ -1,19 +1,19 @@
-"""Where a collection is kept: one small interface, and what every store promises.
+"""The interface of stores, and what every store promises.
 
-Once        one transaction per group of batches: ids are inserted, only those that were not there are counted, and
-            their sum is added to the tally; so n equals the number of distinct ids, whatever is sent again or killed
+Once        one transaction per group of batches: ids are inserted, only the new ones are counted, and their sum is
+            added to the tally; so n equals the number of distinct ids, whatever is sent again or killed
 Durable     what `add` has returned survives kill -9 and power loss
-Sums        where reports are not kept, a submission leaves its id and its part of a sum, and nothing else
-Order       nothing says in what order submissions came: ids lie among others in groups that are sorted by id. Earlier
+Sums        if reports are not kept, a submission leaves its id and its part of a sum, and nothing else
+Order       nothing shows in what order submissions came: ids lie among others in groups that are sorted by id. Earlier
             states of a group, which a database keeps below its tables, are gone after `tidy`
 Closing     an epoch's tally is hashed, later reports of it are refused, and then its ids are dropped: the only safe way
             to forget them, because a replay is refused by its epoch
 Reopening   is possible as long as the ids are there, so they may be kept for some time after closing
 Identity    ids are remembered by survey and epoch, as a replay repeats both
-Shares      of a survey with several collectors each submission is a share, kept by its id and added to no tally. Once
-            the epoch is closed and all collectors have the same people, `sum_shares` leaves their sum alone, and
-            `settle_shares` puts the sum of all collectors into the tally: only what is settled is read
-Deleting    kept reports are deleted by closed epochs: sums stay, and such an epoch cannot be opened again. A survey is
+Shares      in a survey with several collectors each submission is a share, kept by its id and added to no tally. Once
+            the epoch is closed and all collectors have the same people, `sum_shares` keeps only their sum, and
+            `settle_shares` puts the sum of all collectors into the tally: only settled sums are read
+Deleting    kept reports are deleted by closed epochs: sums stay, and such an epoch cannot be reopened. A survey is
             deleted with all that was collected; its fingerprint stays, so that it is never published here again
 """
 
@@ -35,34 +35,38 @@ from deniable.surveys import Survey, SurveyTally
 ROLES = ("admin", "analyst", "ingest")
 OPEN, CLOSED, DELETED = "open", "closed", "deleted"
 SUMMED, SETTLED = "summed", "settled"
-"""Of shares, after they are closed: their sum is here; and it is in the tally with those of the other collectors."""
+"""States of shares after closing: their sum is here; their sum with the other collectors' is in the tally."""
 REOPEN_SECONDS = 3 * 86_400.0
-"""How long the ids of a closed epoch are kept, so that it can be opened again."""
+"""How long the ids of a closed epoch are kept, so that it can be reopened."""
 TOLERANCE = 60.0
-"""Seconds by which two clocks may differ that agree."""
+"""Maximum difference, in seconds, between two clocks that agree."""
 
 
 class StoreError(DeniableError, RuntimeError):
-    """A store that cannot be used: unreachable, of another version, damaged."""
+    """The store cannot be used: it is unreachable, damaged, or of another version."""
 
     code: str | None = None
-    """What the database calls it: an SQLSTATE, or the name of SQLite's error."""
+    """The database's name for the error: an SQLSTATE, or the name of SQLite's error."""
 
 
 class VersionError(StoreError):
-    """A store that another version of deniable writes, or whose tables are of another version."""
+    """Another version of deniable writes the store, or its tables have another version."""
 
 
 class TakenError(StoreError):
-    """Something that others hold, perhaps not for long."""
+    """Other processes hold something, perhaps not for long."""
 
 
 class InUse(StoreError):
-    """Something that cannot go yet, because something else needs it."""
+    """Something cannot be deleted yet, because something else needs it."""
 
 
 class SurveyDeleted(StoreError):
-    """A survey that was here, and of which only the fingerprint is left."""
+    """The survey was deleted; only its fingerprint is left.
+
+    Args:
+        fingerprint: Fingerprint of the survey.
+    """
 
     def __init__(self, fingerprint: str) -> None:
         super().__init__(
@@ -72,20 +76,27 @@ class SurveyDeleted(StoreError):
 
 
 class StorageFull(StoreError):
-    """No room for what was to be written; nothing of it was."""
+    """There is no room for the data; none of it was written."""
 
 
 class CountedElsewhere(DeniableError):
-    """Sums were asked of a store that keeps reports for others to count; says what to run."""
+    """Sums were requested from a store that keeps reports for other programs to count; says what to run."""
 
 
 class NoShares(DeniableError, RuntimeError):
-    """Shares that are not there, not yet to be added up, or not any more."""
+    """The shares do not exist, cannot be summed yet, or no longer exist."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Submissions of one survey and epoch, checked and plausible; ids may repeat."""
+    """Submissions of one survey and epoch, checked and plausible; ids may repeat.
+
+    Args:
+        survey: Fingerprint of the survey.
+        epoch: The epoch.
+        ids: One row of 16 bytes per submission.
+        answers: One row of report bytes per submission.
+    """
 
     survey: str
     epoch: int
@@ -95,71 +106,93 @@ class Batch:
 
 @dataclass(frozen=True)
 class Added:
-    """What became of a batch."""
+    """The outcome of a batch.
+
+    Args:
+        fresh: Number of submissions that were counted.
+        duplicates: Ids that were counted before, or are counted now with another submission: never again.
+        conflicts: Duplicates that had other answers, as far as the first answers were available: in the same call, or
+            because reports are kept.
+        closed: The epoch was already closed: nothing was counted.
+    """
 
     fresh: int = 0
     duplicates: int = 0
-    """Ids that were counted before, or are counted now with another submission: never again."""
     conflicts: int = 0
-    """Those of the duplicates that had other answers, as far as the first ones were at hand: in the same call, or
-    because reports are kept."""
     closed: bool = False
-    """The epoch was closed before: nothing was counted."""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch of a survey as the store has it."""
+    """One epoch of a survey in the store.
+
+    Args:
+        epoch: Its number.
+        state: "open" or "closed".
+        n: Number of submissions counted.
+        sha256: Hash of the final tally, once closed.
+        deleted: Submissions that were counted and then deleted by their senders; not in `n`.
+        forget: Until when, in seconds since 1970, the ids of a closed epoch are kept; None if it is open or they are
+            gone.
+        reopened: How often it was reopened.
+        dropped: Whether its kept reports were deleted. Until then a survey that keeps reports has all `n` of them.
+    """
 
     epoch: int
     state: str
     n: int
     sha256: str | None = None
-    """Of the final tally, once closed."""
     deleted: int = 0
-    """Submissions that were counted and then deleted by whoever had sent them; not in `n`."""
     forget: int | None = None
-    """Until when, in seconds since 1970, the ids of a closed epoch are kept; None if it is open or they are gone."""
     reopened: int = 0
-    """How often it was opened again."""
     dropped: bool = False
-    """Whether its kept reports were deleted. Until then a survey that keeps reports has all `n` of them."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of an epoch: OPEN while others may come, CLOSED, SUMMED or SETTLED."""
+    """The shares of an epoch: OPEN while more may come, CLOSED, SUMMED or SETTLED."""
 
     state: str
     n: int
-    """Of how many people."""
+    """Number of people."""
     ids: Bytes
-    """Of those people where CLOSED, ascending; where SUMMED one row, `share_digest` of them."""
+    """CLOSED: the ids of those people, ascending. SUMMED: one row, `share_digest` of the ids."""
     counts: Counts
-    """The sum over all collectors where SETTLED."""
+    """SETTLED: the sum over all collectors."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """A survey as it was published: the very bytes."""
+    """A survey as it was published, byte for byte.
+
+    Args:
+        fingerprint: Fingerprint of the survey.
+        canonical: Its canonical JSON.
+        state: "open", or "closed" by its owner.
+    """
 
     fingerprint: str
     canonical: bytes
     state: str
-    """"open", or "closed" by its owner."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """Someone's key to the service, of which only the hash is kept."""
+    """A person's or program's key to the service; only its hash is stored.
+
+    Args:
+        sha256: Hash of the token.
+        role: "admin", "analyst" or "ingest".
+        label: A name for people.
+        survey: The fingerprint of the only survey that it is valid for.
+        expires: When it expires, in seconds since 1970.
+    """
 
     sha256: str
     role: str
     label: str
     survey: str | None = None
-    """The fingerprint of the only survey that it is good for."""
     expires: int | None = None
-    """When it ends, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -167,39 +200,39 @@ class StoredTime:
     """What a store knows of the time, in seconds since 1970."""
 
     trusted: int | None
-    """The last time that a service has trusted."""
+    """The last time that a service trusted."""
     confirmed: int | None
-    """The last time that an operator has confirmed."""
+    """The last time that an operator confirmed."""
     clock: float | None = None
-    """What the database's own clock shows, if it has one."""
+    """The time of the database's own clock, if it has one."""
 
 
 Rejections = Mapping[tuple[str, int, str], int]
-"""(survey, day since 1970, reason) -> how many."""
+"""(survey, day since 1970, reason) -> count."""
 
 
 class Store(ABC):
     """One connection to a store; not shared between threads. A worker's tallies go to its own `shard`."""
 
     has_sums = True
-    """Whether it counts; else reports are kept for others to count."""
+    """Whether it counts reports; if not, they are kept for other programs to count."""
     trouble: str | None = None
-    """Why something is left to do after the last epoch was closed; it is tried again by `tidy`."""
+    """Why work is left after the last epoch was closed; `tidy` tries it again."""
     reconnects = False
-    """Whether a store that was closed connects anew when it is used again; what it knows of ids is then kept."""
+    """Whether a closed store reconnects when it is used again; what it knows of ids is then kept."""
 
     # -- surveys -----------------------------------------------------------------------------------
 
     @abstractmethod
     def publish(self, survey: Survey) -> bool:
-        """Add a survey; False if it was there already. Raises SurveyDeleted if it was deleted."""
+        """Add a survey; False if it already existed. Raises SurveyDeleted if it was deleted."""
 
     @abstractmethod
     def surveys(self) -> list[Published]: ...
 
     @abstractmethod
     def close_survey(self, fingerprint: str) -> None:
-        """Take no more reports of this survey; closes its open epochs."""
+        """Accept no more reports of this survey; closes its open epochs."""
 
     @abstractmethod
     def delete_survey(self, fingerprint: str) -> None:
@@ -218,13 +251,13 @@ class Store(ABC):
     def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
         """Count each submission that was not counted before, all or nothing, in one durable transaction.
 
-        Returns one `Added` per batch, in order. Two batches may share survey, epoch and ids. Those of a survey that was
-        deleted are `closed`.
+        Returns one `Added` per batch, in order. Two batches may share survey, epoch and ids. Batches of a deleted
+        survey are `closed`.
         """
 
     @abstractmethod
     def delete(self, fingerprint: str, id: bytes) -> bool:
-        """Forget the kept report of this id, and take it out of the tally; False if no open epoch holds one.
+        """Delete the kept report of this id, and subtract it from the tally; False if no open epoch holds it.
 
         The id itself stays until the epoch closes, so that the same submission sent again is not counted again.
         """
@@ -233,36 +266,36 @@ class Store(ABC):
     def close_epoch(self, fingerprint: str, epoch: int, forget: float | None = None) -> Epoch:
         """Refuse later reports, hash the tally, forget the ids; closing again changes nothing.
 
-        The ids are kept until `forget_ids` is called with the time `forget`, in seconds since 1970; without it they are
-        forgotten at once.
+        The ids are kept until `forget_ids` is called with the time `forget`, in seconds since 1970; without `forget`
+        they are forgotten at once.
         """
 
     @abstractmethod
     def forget_ids(self, now: float) -> None:
         """Forget the ids of closed epochs that were to be kept until this time at the latest.
 
-        Also what was to go before, and could not go because somebody was in the way.
+        Also removes what should have gone earlier but was in use.
         """
 
     @abstractmethod
     def reopen_epoch(self, fingerprint: str, epoch: int) -> Epoch:
-        """Take reports of a closed epoch again, whose tally and ids are as they were.
+        """Accept reports of a closed epoch again; its tally and ids are unchanged.
 
         Raises StoreError if it is not closed, its ids are gone, its reports were dropped or its survey is closed.
         """
 
     @abstractmethod
     def drop_reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> int:
-        """Forget the kept reports of closed epochs, both ends included; returns how many there were.
+        """Delete the kept reports of closed epochs, both ends included; returns how many there were.
 
-        The tallies stay, and the ids go. Raises InUse, and changes nothing, if one of the epochs is open: whoever has
-        sent a report of it may still have it taken out of the tally.
+        The tallies stay, and the ids go. Raises InUse, and changes nothing, if one of the epochs is open: senders may
+        still have their reports of it removed from the tally.
         """
 
     # -- shares ------------------------------------------------------------------------------------
 
     def shares(self, fingerprint: str, epoch: int) -> Shares:
-        """How far the shares of an epoch are on their way to a sum."""
+        """The state of an epoch's shares on the way to a sum."""
         raise self._no_shares()
 
     def leave_out(self, fingerprint: str, epoch: int, ids: Bytes) -> int:
@@ -270,17 +303,17 @@ class Store(ABC):
         raise self._no_shares()
 
     def sum_shares(self, fingerprint: str, epoch: int, digest: bytes, least: int) -> Counts:
-        """Add up all shares that are left, and erase them; the same again for the same people.
+        """Sum all remaining shares, and erase them; a repeated call for the same people returns the same.
 
-        `digest` names the people whom all collectors have agreed on (`share_digest`). Raises NoShares for others, for
-        fewer than `least`, and for an epoch that is open or has been settled.
+        `digest` names the people on whom all collectors have agreed (`share_digest`). Raises NoShares for other people,
+        for fewer than `least`, and for an epoch that is open or has been settled.
         """
         raise self._no_shares()
 
     def settle_shares(self, fingerprint: str, epoch: int, n: int, counts: Counts) -> Epoch:
-        """Put the sum over all collectors into the tally, and erase what is left here; n = 0 is no result.
+        """Put the sum over all collectors into the tally, and erase what is left here; n = 0 means no result.
 
-        The same again changes nothing; another result raises NoShares.
+        Repeating the call changes nothing; another result raises NoShares.
         """
         raise self._no_shares()
 
@@ -299,11 +332,11 @@ class Store(ABC):
 
     @abstractmethod
     def reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> Iterator[Batch]:
-        """Kept reports by epoch and id, in bounded batches; nothing where retention is "tally"."""
+        """Kept reports by epoch and id, in bounded batches; nothing if retention is "tally"."""
 
     @abstractmethod
     def rejections(self, fingerprint: str) -> list[tuple[int, str, int]]:
-        """(day, reason, how many)."""
+        """(day, reason, count)."""
 
     @abstractmethod
     def duplicates(self, fingerprint: str) -> int:
@@ -327,26 +360,26 @@ class Store(ABC):
 
     @abstractmethod
     def note_time(self, trusted: float, first: bool = False) -> None:
-        """Note a trusted time; `first` changes nothing if one is noted already."""
+        """Record a trusted time; `first` changes nothing if a time is already recorded."""
 
     @abstractmethod
     def confirm_time(self, time: float) -> None:
-        """Note what an operator says the time is."""
+        """Record the time that an operator confirms."""
 
     # -- care --------------------------------------------------------------------------------------
 
     @abstractmethod
     def tidy(self) -> bool:
-        """Remove what the database itself keeps of earlier states: what was deleted, and what tells an order.
+        """Remove the earlier states that the database itself keeps: deleted data, and traces of order.
 
-        Ingest goes on meanwhile. False if others who read were in the way, so that it has to be done again.
+        Ingest goes on meanwhile. False if readers blocked it, so that it must be repeated.
         """
 
     @abstractmethod
     def check(self, deep: bool = True) -> list[str]:
-        """What is wrong with the store, one sentence each; an empty list is good news.
+        """What is wrong with the store, one sentence each; an empty list means that nothing is wrong.
 
-        Tallies against ids (open epochs), kept reports against tallies, hashes of closed epochs, the database itself.
+        Compares tallies with ids (open epochs), kept reports with tallies, hashes of closed epochs, and the database.
         """
 
     @abstractmethod
@@ -359,18 +392,18 @@ class Store(ABC):
 
     @abstractmethod
     def upgrade(self) -> None:
-        """Let this version of deniable write from now on, and no other: processes of another are refused."""
+        """From now on let only this version of deniable write: processes of other versions are refused."""
 
     def impatient(self) -> AbstractContextManager[None]:
-        """Within this, what another process holds is waited for only shortly; then `TakenError` is raised."""
+        """Inside this context, wait only briefly for what another process holds; then raise `TakenError`."""
         return nullcontext()
 
     def size(self) -> int:
-        """How many bytes the store takes, as far as it knows."""
+        """The size of the store in bytes, as far as it is known."""
         return 0
 
     def keep_reserve(self) -> None:  # noqa: B027
-        """Keep some room for when the disk is full, as far as the store can: for whoever serves it."""
+        """For a process that serves the store: reserve some room for when the disk is full, if the store can."""
 
     @abstractmethod
     def ping(self) -> None:
@@ -402,7 +435,7 @@ def not_reopened(epoch: int, why: str) -> StoreError:
 
 
 def why_not_reopened(survey: str, state: str | None, forget: int | None, dropped: bool) -> str | None:
-    """Why an epoch cannot be opened again, given its survey's state and its own; None if it can."""
+    """Why an epoch cannot be reopened, given its survey's state and its own; None if it can."""
     if survey != OPEN:
         return "its survey is closed"
     if state != CLOSED:
@@ -413,7 +446,7 @@ def why_not_reopened(survey: str, state: str | None, forget: int | None, dropped
 
 
 def refuse_shares(epoch: int, state: str | None) -> None:
-    """Raise NoShares unless the epoch is closed and its shares wait to be added up."""
+    """Raise NoShares unless the epoch is closed and its shares wait to be summed."""
     if state in (None, OPEN):
         raise NoShares(f"epoch {epoch} is open, so others may still send shares: close it first")
     if state == SETTLED:

@@ -1,28 +1,30 @@
-"""What a store adds up: batches by survey and epoch, each id once, their ids in sorted runs and their sums.
+"""How a store counts: batches by survey and epoch, each id once, with sorted runs of ids and blocks of sums.
 
-Order      ascending ids everywhere: neighbours in the index, no two workers that wait for each other, and nothing left
-           of the order of arrival
-Repeats    of an id within a group the submission with the smallest answers stands, and the others are duplicates, or
-           conflicts if their answers are others
+Order      ascending ids everywhere: neighbours in the index, no two workers that wait for each other, and no trace of
+           the order of arrival
+Repeats    if an id repeats within a group, the submission with the smallest answers counts, and the others are
+           duplicates, or conflicts if their answers differ
 Sums       counters are kept in blocks, each in the narrowest integers that hold all of its counters
 
 From the answers of submissions to a survey's tallies: which are plausible at all, and their sums.
 
-The ids of an epoch lie in sorted runs: few pages are written per commit, and no row tells an order.
+The ids of an epoch lie in sorted runs: few pages are written per commit, and no row shows an order.
 
-Pool       a commit merges its new ids into the pool, a sorted row that is written anew: whoever reads the table sees
-           ids in the order of their bytes, and not which of them came last
-Runs       a full pool keeps half of its ids, chosen at random; the others become a run that is never changed. Sixteen
-           runs of about the same size are merged into one. What can be told of an id is its run: that it came in a
-           period of some hundred or thousand submissions, later of some hundred thousand
+Pool       a commit merges its new ids into the pool, a sorted row that is rewritten: a reader of the table sees ids in
+           the order of their bytes, and not which of them came last
+Runs       a full pool keeps half of its ids, chosen at random; the others become a run that never changes. Sixteen
+           runs of about the same size are merged into one. All that is visible about an id is its run: that it came
+           in a period of some hundred or thousand submissions, later of some hundred thousand
 Parts      a merge holds up commits, so it is kept short: from `split` ids on, a run is written as up to sixteen parts,
            by the first four bits of ids. From then on only parts with the same bits are merged, until they are large.
-           A commit makes one merge at most, of about `MERGED` ids
+           A commit makes at most one merge, of about `MERGED` ids
 Chunks     a run lies in rows of many ids, found by their first id: 17 bytes per id in all
-Filter     what is not in a run is told from memory, 4 bytes per id; only the rest is looked for in the table. A filter
-           knows all ids of its runs and a few others, so it is wrong in one direction only. Many runs share one, so
-           that there are few to ask; of its runs, those with other first bits than the id are not looked into
-Others     what another connection wrote is noticed by the table's version, and its runs are read then
+Filter     a filter in memory, 4 bytes per id, rules out ids that are not in a run; only the rest is looked up in the
+           table. A filter knows all ids of its runs and a few others, so it errs in one direction only. Many runs
+           share one, so that there are few to ask; runs with other first bits than the id are skipped
+Others     writes of another connection are noticed by the table's version, and its runs are read then. A commit reads
+           at most `READ` ids of others: beyond that it gives up its turn (`BehindError`), so that its connection
+           reads the rest while nobody waits for it. A commit that has read many ids merges no runs
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from deniable.surveys import Survey, SurveyTally
 
 @dataclass(frozen=True)
 class Part:
-    """Where a question's report lies in the answers, and its counters in the sum."""
+    """The position of a question's report in the answers, and of its counters in the sum."""
 
     id: str
     protocol: Protocol
@@ -60,12 +62,12 @@ class Part:
 
 
 BLOCK = 480
-"""Counters of a block: two bytes each, and SQLite still keeps the block within a page of its tree."""
+"""Counters per block: two bytes each, and SQLite still keeps the block within a page of its tree."""
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """The counters that are not zero, as rows of `BLOCK`: a sum that costs what it touches, not what it could touch."""
+    """The nonzero counters, as rows of `BLOCK`: the sum costs what it touches, not what it could touch."""
 
     places: NDArray[np.int64]
     """Ascending: row i holds the counters from `places[i] * BLOCK` on. Never empty: block 0 is always there."""
@@ -75,7 +77,7 @@ class Blocks:
         return Blocks(self.places, -self.rows)
 
     def whole(self, size: int) -> Counts:
-        """The vector of so many counters."""
+        """The vector of `size` counters."""
         total = np.zeros((-(-size // BLOCK), BLOCK), dtype=np.int64)
         total[self.places] = self.rows
         return total.reshape(-1)[:size]
@@ -112,7 +114,7 @@ class SurveyCounter:
 
     @property
     def size(self) -> int:
-        """Counters in all."""
+        """Total number of counters."""
         return self.parts[-1].counters.stop  # type: ignore[no-any-return]
 
     def plausible(self, answers: Bytes, ids: Bytes | None = None) -> NDArray[np.bool_]:
@@ -120,14 +122,15 @@ class SurveyCounter:
         good = np.ones(len(answers), dtype=np.bool_)
         for part in self.parts:
             reports = np.ascontiguousarray(answers[:, part.bytes])
-            good &= part.protocol.plausible(reports)
-            if ids is not None and part.protocol.is_tied and self._is_fresh:
-                good[good] &= part.protocol.tied(reports[good], self._public_numbers(part.id, ids[good]))
+            law = part.protocol.law()
+            good &= law.plausible(reports)
+            if ids is not None and law.public is not None and self._is_fresh:
+                good[good] &= law.public(reports[good], self._public_numbers(part.id, ids[good]))
         return good
 
     @property
     def _is_fresh(self) -> bool:
-        """Whether every submission is drawn anew: a report that is repeated cannot follow from several ids."""
+        """Whether every submission is drawn afresh: a report that is repeated cannot follow from several ids."""
         return self.survey.terms is not None and not self.survey.terms.longitudinal.keeps
 
     def _public_numbers(self, question: str, ids: Bytes) -> NDArray[np.uint64]:
@@ -136,7 +139,7 @@ class SurveyCounter:
 
     @cached_property
     def is_shared(self) -> bool:
-        """Whether submissions are shares, which are added up when the epoch is over and not as they come."""
+        """Whether submissions are shares, which are summed when the epoch is over and not as they arrive."""
         return self.survey.terms is not None and bool(self.survey.terms.collectors)
 
     def count(self, answers: Bytes) -> Counts:
@@ -149,12 +152,12 @@ class SurveyCounter:
         return total
 
     def blocks(self, answers: Bytes) -> Blocks:
-        """The same sum, as those blocks of counters that it touches."""
+        """The same sum, as the blocks of counters that it touches."""
         if self.size <= 4 * BLOCK or self.is_shared:
             return Blocks.of(self.count(answers))
         found: list[tuple[int, Counts, NDArray[np.int64]]] = []
         for part in self.parts:
-            for offset, counts in part.protocol.pieces(np.ascontiguousarray(answers[:, part.bytes])):
+            for offset, counts in part.protocol.kernel().pieces(np.ascontiguousarray(answers[:, part.bytes])):
                 start = part.counters.start + offset
                 cuts = np.arange(start // BLOCK * BLOCK, start + counts.size, BLOCK)
                 cuts[0] = start
@@ -184,12 +187,12 @@ def share_sum(answers: Bytes) -> Counts:
 
 
 def share_digest(ids: Bytes) -> bytes:
-    """What names a set of people, given by their ids, which ascend."""
+    """The name of a set of people, given by their ascending ids."""
     return hashlib.sha256(b"deniable-shares-v1\0" + np.ascontiguousarray(ids).tobytes()).digest()[:ID_BYTES]
 
 
 def check_people(ids: Bytes, digest: bytes, least: int) -> None:
-    """Raise NoShares unless these are the people whom all have agreed on, and enough of them."""
+    """Raise NoShares unless these are the people on whom all have agreed, and enough of them."""
     if share_digest(ids) != digest:
         raise NoShares("here are shares of other people than those that were agreed on: begin again")
     if len(ids) < least:
@@ -209,14 +212,14 @@ Flags = NDArray[np.bool_]
 Keys = NDArray[np.bytes_]
 
 MOST = 1 << 16
-"""Answers read at a time, at most."""
+"""Maximum number of answers read at a time."""
 WIDTHS = {kind: (np.iinfo(kind).min, np.iinfo(kind).max) for kind in ("<i1", "<i2", "<i4", "<i8")}
-"""How the counters of a block are written: in the narrowest of these that holds all of them."""
+"""The integer types of a block: the narrowest that holds all of its counters is used."""
 
 
 @dataclass(frozen=True)
 class StoredSurvey:
-    """A published survey: the key that its rows have, and how it is counted."""
+    """A published survey: the key of its rows, and how it is counted."""
 
     key: int
     survey: Survey
@@ -224,25 +227,25 @@ class StoredSurvey:
 
     @classmethod
     def read(cls, key: int, canonical: bytes) -> StoredSurvey:
-        """The survey of its published bytes; raises SpecError or ValueError if they are not a survey."""
+        """The survey from its published bytes; raises SpecError or ValueError if they are not a survey."""
         survey = Survey.from_spec(json.loads(canonical))
         return cls(key, survey, SurveyCounter(survey))
 
     @property
     def keeps(self) -> bool:
-        """Whether reports are kept beside the tally."""
+        """Whether reports are kept in addition to the tally."""
         return self.counter.is_shared or (self.survey.terms is not None and self.survey.terms.retention == "reports")
 
     @property
     def page(self) -> int:
-        """How many answers are read at a time: some megabytes."""
+        """Number of answers that are read at a time: some megabytes."""
         return max(1, min(MOST, (1 << 24) // self.counter.width))
 
     def zero(self) -> Counts:
         return np.zeros(self.counter.size, dtype=np.int64)
 
     def _cells(self, place: int) -> int:
-        """Counters of a block; the last may have fewer."""
+        """Number of counters in a block; the last may have fewer."""
         return min(BLOCK, self.counter.size - place * BLOCK)
 
     def packed(self, blocks: Blocks) -> list[bytes]:
@@ -292,10 +295,10 @@ class EpochGroup:
     ids: Bytes
     answers: Bytes
     batch: NDArray[np.int64]
-    """Which batch each of them came in."""
+    """The batch of each submission."""
     batches: tuple[int, ...]
     conflicts: NDArray[np.int64]
-    """The batches of submissions that have the id of another and other answers."""
+    """The batches of submissions that share an id with another but have other answers."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -303,7 +306,7 @@ class EpochGroup:
 
 @dataclass
 class BatchResults:
-    """What becomes of each batch while its groups are written."""
+    """The outcome of each batch while its groups are written."""
 
     batches: Sequence[Batch]
     added: list[Added] = field(init=False)
@@ -316,7 +319,7 @@ class BatchResults:
             self.added[place] = Added(closed=True)
 
     def counted(self, group: EpochGroup, fresh: Flags, kept: Mapping[bytes, bytes]) -> int:
-        """Note which of a group's submissions were new; returns the number of duplicates.
+        """Record which of a group's submissions were new; returns the number of duplicates.
 
         `kept` has the answers of ids that are not new, as far as they are kept.
         """
@@ -368,14 +371,14 @@ def _group(survey: str, epoch: int, batches: Sequence[Batch], places: list[int])
         given = [answers[place].tobytes() for place in members]
         least = given.index(min(given))
         conflicts += [place for place, raw in zip(members.tolist(), given, strict=True) if raw != given[least]]
-        members[[0, least]] = members[[least, 0]]  # in `order`, of which this is a part
+        members[[0, least]] = members[[least, 0]]  # a view: this changes `order`
     order = order[first]
     others = batch[np.array(conflicts, dtype=np.int64)]
     return EpochGroup(survey, epoch, ids[order], answers[order], batch[order], tuple(places), others)
 
 
 def keys(ids: Bytes) -> Keys:
-    """Ids as numpy compares them: byte by byte. (Taken out one by one they would lose zeros at their end.)"""
+    """Ids as numpy compares them: byte by byte. (Single elements would lose trailing zeros.)"""
     return np.ascontiguousarray(ids).view(f"S{ID_BYTES}").reshape(-1)
 
 
@@ -404,23 +407,27 @@ def joined(parts: Sequence[bytes], width: int) -> Bytes:
 Words = NDArray[np.uint64]
 
 RATIO = 16
-"""So many runs of a size are merged into one."""
-MERGED = 1 << 16
-"""From so many ids on, fewer runs are merged, too."""
+"""Number of runs of one size that are merged into one."""
+MERGED = 1 << 15
+"""From this many ids on, fewer runs are merged, too."""
+READ = 1 << 16
+"""Approximate number of other connections' ids that one commit reads: more than one merge of theirs writes."""
+TURNS = 3
+"""After giving up this many turns, a connection reads everything in the next, so that it does not wait for ever."""
 ROOM_SMALL, ROOM_LARGE = 1 << 16, 1 << 22
-"""Ids that a new filter has room for: one of runs that will be merged, and one of others."""
+"""Number of ids that a new filter has room for: one filter for runs that will be merged, and one for others."""
 _SLICE = 1 << 14
-"""Ids at a time: their words fit into the processor's cache."""
+"""Ids processed at a time: their words fit into the processor's cache."""
 _KIND = f"S{ID_BYTES}"
 
 
 class RunTable(ABC):
-    """The rows of one survey and epoch in a database; every call is within a transaction of whoever calls."""
+    """The rows of one survey and epoch in a database; every call happens within the caller's transaction."""
 
     pool: int
-    """Ids that stay in the pool when it is full, which it is with twice as many."""
+    """Ids that stay in the pool when it is full, that is, when it holds twice as many."""
     chunk: int
-    """Ids of a row, at most."""
+    """Maximum number of ids per row."""
     split: int
     """Runs from this size on are written in parts."""
     largest: int
@@ -428,19 +435,19 @@ class RunTable(ABC):
 
     @abstractmethod
     def version(self) -> object:
-        """Another one whenever another connection has changed something."""
+        """A value that differs whenever another connection has changed something."""
 
     @abstractmethod
     def runs(self) -> set[int]:
-        """The numbers of all runs; the pool is none."""
+        """The numbers of all runs, without the pool."""
 
     @abstractmethod
     def read(self, run: int) -> list[bytes]:
-        """The rows of a run, ascending; of the pool if it is `POOL`."""
+        """The rows of a run, ascending; those of the pool for `POOL`."""
 
     @abstractmethod
     def known(self, pairs: Sequence[tuple[bytes, int]]) -> set[bytes]:
-        """Which of these ids are in the run beside them."""
+        """Which of these ids are in the run given with them."""
 
     @abstractmethod
     def drop(self, run: int) -> None: ...
@@ -451,7 +458,7 @@ class RunTable(ABC):
 
     @abstractmethod
     def write_pool(self, ids: bytes) -> object:
-        """Put the pool in the place of the one that is there; returns the table's version from then on."""
+        """Replace the pool; returns the table's version from then on."""
 
 
 POOL = 0
@@ -461,7 +468,7 @@ POOL = 0
 class Hashes:
     """Where filters look for ids: two places, each as a fraction of 2^32, and four bits at each.
 
-    The factors are random, so that nobody can make up ids that fall on each other.
+    The factors are random, so that nobody can construct ids that collide.
     """
 
     def __init__(self, ids: Keys, factors: Words) -> None:
@@ -482,7 +489,7 @@ class Hashes:
 
 
 class Filter:
-    """Which ids may be in some runs: a Bloom filter with room for so many ids, of four bytes per id.
+    """Which ids may be in some runs: a Bloom filter with a fixed capacity, four bytes per id.
 
     >>> ids, factors = np.frombuffer(bytes(range(160)), dtype="S16"), Hashes.factors()
     >>> filter = Filter(5)
@@ -511,13 +518,21 @@ class Filter:
         return places * self._size >> np.uint64(32)
 
     def may_hold(self, hashes: Hashes) -> NDArray[np.intp]:
-        """The places of the ids that may be in one of the runs."""
+        """The indices of the ids that may be in one of the runs."""
         (first, second), masks = self._words, hashes.masks
         which = np.flatnonzero((first[self._at(hashes.places[0])] & masks[0]) == masks[0])
         if which.size:
             mask = masks[1][which]
             which = which[(second[self._at(hashes.places[1][which])] & mask) == mask]
         return which
+
+
+class BehindError(StoreError):
+    """Other connections have written more ids than one commit may read."""
+
+    def __init__(self, runs: SortedRuns) -> None:
+        super().__init__("others have stored many ids meanwhile: try again")
+        self.runs = runs
 
 
 class SortedRuns:
@@ -532,35 +547,48 @@ class SortedRuns:
         """The first four bits of all ids of a run; None if they differ."""
         self._factors = Hashes.factors()
         self._filters: list[Filter] = []
+        self._given_up = 0
+        """Number of consecutive turns given up."""
 
     def claim(self, ids: Keys) -> Flags:
-        """Insert ids, which ascend; returns which of them were new. Nobody else claims until the transaction ends."""
-        self.catch_up()
+        """Insert ids, which ascend; returns which of them were new. Nobody else claims until the transaction ends.
+
+        Raises BehindError, with nothing inserted, if it would have to read too many ids first.
+        """
+        read = self.catch_up(READ if self._given_up < TURNS else None)
+        self._given_up = 0
         fresh = ~self._known(ids)
         new = ids if fresh.all() else ids[fresh]
         if len(new):
             self._put_pool(np.sort(np.concatenate([self._pool, new]), kind="stable"))
-            self._merge()
+            if read < READ // 4:
+                self._merge()
         return fresh
 
     def undone(self) -> None:
-        """The transaction was rolled back: what is known here may not be so."""
+        """The transaction was rolled back: what is known here may be wrong."""
         self._version = None
 
     # -- finding -----------------------------------------------------------------------------------
 
-    def catch_up(self) -> None:
-        """Read what others have written."""
-        version = self._table.version()
+    def catch_up(self, most: int | None = None) -> int:
+        """Read what others have written; returns how many ids of runs. Raises BehindError after `most` of them."""
+        version, read = self._table.version(), 0
         if version == self._version:
-            return
+            return 0
         runs = self._table.runs()
         self._pool = self._read(POOL)
         for run in self._sizes.keys() - runs:
             self._forget(run)
         for run in runs - self._sizes.keys():
-            self._remember(run, self._read(run))
+            if most is not None and read >= most:
+                self._given_up += 1
+                raise BehindError(self)
+            ids = self._read(run)
+            self._remember(run, ids)
+            read += len(ids)
         self._version = version
+        return read
 
     def _known(self, ids: Keys) -> Flags:
         known, hashes = found(self._pool, ids), Hashes(ids, self._factors)
@@ -588,7 +616,7 @@ class SortedRuns:
         self._pool = pool
 
     def _put_runs(self, ids: Keys) -> None:
-        """One run of ids, which ascend, or its parts."""
+        """Write ascending ids as one run, or as its parts."""
         bits = _first_bits(ids)
         whole = len(ids) < self._table.split or bits[0] == bits[-1]
         for part in [ids] if whole else np.split(ids, np.searchsorted(bits, range(1, 16))):
@@ -619,18 +647,18 @@ class SortedRuns:
         return self._sizes[run] < (self._table.split if self._parts[run] is None else self._table.largest)
 
     def _merge(self) -> None:
-        """Merge some runs if it is time: a commit waits for it, so others wait for the next commit."""
+        """Merge some runs if it is time. A commit waits for it, so further merges wait for the next commit."""
         some = self._due()
         if some:
             merged = np.sort(np.concatenate([self._read(run) for run in some]), kind="stable")
-            # Before the merged ones are written, which then take their pages.
+            # Before the merged run is written, which then takes their pages.
             for run in some:
                 self._table.drop(run)
                 self._forget(run)
             self._put_runs(merged)
 
     def _due(self) -> list[int]:
-        """Runs to be merged now: the smallest of those that are alike, where there are enough."""
+        """Runs to merge now: the smallest of those of about the same size, if there are enough."""
         alike: dict[tuple[int | None, int], list[int]] = {}
         for run, size in self._sizes.items():
             if self._is_merged(run):
@@ -667,7 +695,7 @@ def select_runs(table: str, where: str = "true") -> str:
 
 
 def chunks(ids: Keys, size: int) -> Iterator[tuple[bytes, bytes]]:
-    """The rows of ids that ascend: the first, and all."""
+    """The rows for ascending ids: the first id, and all ids."""
     raw = ids.tobytes()
     for at in range(0, len(raw), size * ID_BYTES):
         yield raw[at : at + ID_BYTES], raw[at : at + size * ID_BYTES]

@@ -1,4 +1,4 @@
-"""A store in memory: sets and dictionaries. What the others must agree with, and enough for a demonstration."""
+"""A store in memory: sets and dictionaries. The reference for the other stores, and enough for a demonstration."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ class _Survey:
 
 
 class MemoryStore(Store):
-    """Gone when the process ends. Every object is a store of its own."""
+    """Gone when the process ends. Every object is a separate store."""
 
     def __init__(self) -> None:
         self._surveys: dict[str, _Survey] = {}
         self._deleted: dict[str, int] = {}
-        """The keys that surveys had which were deleted."""
+        """The keys of deleted surveys."""
         self._tokens: dict[str, Token] = {}
         self._time = StoredTime(None, None)
 

@@ -1,24 +1,24 @@
 """A store in PostgreSQL, for several workers.
 
-Closing     whoever adds holds the row of the survey (FOR SHARE) and that of the epoch (FOR UPDATE), as whoever closes
-Shards      each worker adds to rows of its own; readers add up the shards
-Waiting     a statement takes at most `ANSWER_SECONDS` and waits for a lock at most `LOCK_SECONDS`: the server sees to
-            it. A connection on which nothing comes is cut by this side a little later, whatever the server does
+Closing     adding holds the row of the survey (FOR SHARE) and that of the epoch (FOR UPDATE), and so does closing
+Shards      each worker adds to its own rows; readers sum the shards
+Waiting     a statement takes at most `ANSWER_SECONDS` and waits for a lock at most `LOCK_SECONDS`: the server ensures
+            it. A silent connection is cut by this side a little later, whatever the server does
 Sent        a commit of submissions waits for the server twice: for what it reads, once it has its locks, and for the
             commit of what it writes. Other statements are sent without waiting for their answers (pipeline mode)
-Lost        after a lost connection one call fails with `StoreError`, and the next connects anew. Whether a commit that
-            was under way took place is not known then: sending the same ids again is safe either way
+Lost        after a lost connection one call fails with `StoreError`, and the next reconnects. It is then unknown
+            whether a commit in progress took place: sending the same ids again is safe either way
 
-How the ids of an epoch are kept, so that the order in which they came is nowhere:
+How the ids of an epoch are stored without a trace of the order in which they came:
 
 Tables      `seen_<survey>_<epoch>` has the ids in sorted runs (`batches.py`), until the epoch closes;
-            `report_<survey>_<epoch>` has id and answers of reports that are kept, until they are dropped
-Numbers     PostgreSQL numbers the last change of a row (xmin). A row holds many submissions, and it does not say which
-            of them came then
-Once        whoever adds holds the epoch's row, so nobody else looks for ids meanwhile; workers take turns
-Earlier     PostgreSQL keeps the row as it was before a change until it is vacuumed, which `tidy` does, and its bytes in
-            the page until the space is used again. The pool, which each commit changes, is a partition of its own, and
-            `tidy` writes it anew; reports that are kept are written anew when their epoch has closed
+            `report_<survey>_<epoch>` has id and answers of kept reports, until they are dropped
+Numbers     PostgreSQL numbers the last change of a row (xmin). A row holds many submissions, and the number does not
+            say which of them came then
+Once        adding holds the epoch's row, so nobody else looks for ids meanwhile; workers take turns
+Earlier     PostgreSQL keeps a row's earlier state until it is vacuumed, which `tidy` does, and its bytes in the page
+            until the space is used again. The pool, which each commit changes, is its own partition, and `tidy`
+            rewrites it; kept reports are rewritten when their epoch has closed
 """
 
 from __future__ import annotations
@@ -67,25 +67,25 @@ from deniable.protocols.reports import Bytes
 CONNECT_SECONDS = 10
 ANSWER_SECONDS, LOCK_SECONDS = 20.0, 10.0
 SILENT_SECONDS = 3.0
-"""How much longer than that an answer is waited for before the connection is cut."""
+"""Extra seconds to wait for an answer before the connection is cut."""
 VACUUM_SECONDS = 600.0
 _LOCK = 0x64656E69
-"""Held while tables are made; with 1 while a worker vacuums, and with 2 while somebody writes."""
+"""Advisory lock, held while tables are created; with 1 while a worker vacuums, and with 2 while somebody writes."""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-"""Each statement sees what was committed before it: whoever holds an epoch sees the ids of who held it before."""
+"""Each statement sees what was committed before it: the holder of an epoch sees the ids of the previous holder."""
 _SHARE, _VERSIONS = f"SELECT pg_advisory_xact_lock_shared({_LOCK}, 2)", "SELECT * FROM schema_version"
 _WRITE = f"{_BEGIN}; {_SHARE}; {_VERSIONS}"
 _EXCLUSIVE = f"{_BEGIN}; SELECT pg_advisory_xact_lock({_LOCK}, 2)"
 BACKUPS = 5
-"""How often a copy is begun anew because an epoch closed meanwhile."""
+"""How often a copy is restarted because an epoch closed meanwhile."""
 PATIENCE = 1000
-"""Milliseconds to wait for readers of a table that is to be dropped or written anew."""
+"""Milliseconds to wait for readers of a table that is to be dropped or rewritten."""
 SHORTLY = 0.1
-"""Seconds to wait for whoever uses a table that is to be written anew: others who want it wait behind."""
+"""Seconds to wait for users of a table that is to be rewritten: later users queue behind."""
 REWRITTEN = 1 << 28
-"""Bytes of a table up to which it is written anew: everybody waits meanwhile."""
+"""Maximum size, in bytes, of a table that is rewritten: everybody waits meanwhile."""
 _OWN_VERSION = "SELECT pg_current_xact_id()::xid::text"
-"""The number of this transaction, which rows have that it writes."""
+"""The number of this transaction; the rows that it writes have this number."""
 _BLOCKS = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
 _FIRST_BLOCK = f"{_BLOCKS} AND block = 0"
 _DISK_FULL, _NO_TABLE, _TAKEN = "53100", "42P01", "55P03"
@@ -118,18 +118,18 @@ _TABLES = """
 """
 STATEMENTS = _TABLES.split(";")
 _KNOWN = f"state = '{OPEN}' OR forget IS NOT NULL"
-"""Of which epochs ids are there."""
+"""The epochs whose ids are stored."""
 OF_SURVEYS = ("survey", "epoch", "duplicate", "rejected")
 
 
 class MissingTableError(StoreError):
-    """A table that is not there, or not any more."""
+    """The table does not exist, or no longer exists."""
 
 
 class PostgresStore(SqlStore):
-    """The store in a PostgreSQL database; tables are made if it has none.
+    """The store in a PostgreSQL database; tables are created if it has none.
 
-    One that is only read is never made nor changed. `content` is a copy that a new store is filled with.
+    A read-only store is never created or changed. `content` is a copy that a new store is filled with.
     """
 
     locking, sharing = "FOR UPDATE", "FOR SHARE"
@@ -143,16 +143,16 @@ class PostgresStore(SqlStore):
         self._pipeline: Any = None
         """While submissions are added."""
         self._ahead: dict[str, tuple[tuple[Any, ...], list[Row]]] = {}
-        """Answers that came ahead: statements with their parameters and rows."""
+        """Prefetched answers: statements with their parameters and rows."""
         self._anew: dict[str, int | None] = {}
-        """Tables that were written anew, and their last change before that."""
+        """Tables that were rewritten, and their last change before that."""
         self._seconds = ANSWER_SECONDS + SILENT_SECONDS
         try:
             if not read_only:
                 self._make_store(content)
             check_tables(self._versions())
             if not read_only:
-                # What another version has begun is its own to end.
+                # Work that another version has begun is left for that version to finish.
                 with suppress(VersionError):
                     self._sweep()
         except BaseException:
@@ -160,7 +160,7 @@ class PostgresStore(SqlStore):
             raise
 
     def _make_store(self, content: SqliteStore | None) -> None:
-        """Make the tables unless they are there; with content, all or nothing of it."""
+        """Create the tables unless they exist; with content, all or nothing of it."""
         with self._transaction(_BEGIN):
             self._query(f"SELECT pg_advisory_xact_lock({_LOCK})")
             if not self._has("schema_version"):
@@ -266,7 +266,7 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[list[Row]]:
-        """Begin with statements that go in one message; what the last of them found."""
+        """Begin with statements that are sent in one message; yields the rows of the last of them."""
         with self._errors():
             begun = self._connection
         try:
@@ -284,7 +284,7 @@ class PostgresStore(SqlStore):
             raise
 
     def _undo(self, begun: Any) -> None:
-        """Give up the transaction of this connection."""
+        """Abandon the transaction of this connection."""
         for runs in self._runs.values():
             runs.undone()
         if self._open is begun:
@@ -307,7 +307,7 @@ class PostgresStore(SqlStore):
                         check_software(found[0])
                         self._send("COMMIT")
                     finally:
-                        # Leaving waits for all answers.
+                        # Leaving the context waits for all answers.
                         last_wait.enter_context(DEADLINES.set(begun, self._seconds))
             except BaseException:
                 self._pipeline = None
@@ -321,7 +321,7 @@ class PostgresStore(SqlStore):
         try:
             return super().add(batches, rejected)
         except MissingTableError:
-            # An epoch was closed by another process and its table dropped: what was known of it is forgotten now.
+            # Another process closed an epoch and dropped its table: what was known of it is forgotten now.
             return super().add(batches, rejected)
 
     @contextmanager
@@ -338,7 +338,7 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """A transaction in which nobody else makes tables."""
+        """A transaction in which nobody else creates tables."""
         with self._writing():
             self._query(f"SELECT pg_advisory_xact_lock({_LOCK})")
             yield
@@ -346,7 +346,7 @@ class PostgresStore(SqlStore):
     # -- ids ------------------------------------------------------------------------------------
 
     def _ready(self, entry: StoredSurvey, epoch: int) -> None:
-        """The epoch's row and its tables. Made apart, for whoever makes a table must not wait for others' ids."""
+        """Create the epoch's row and tables in their own transaction: creating tables must not wait for others' ids."""
         if (entry.key, epoch) in self._runs:
             return
         with self._locked():
@@ -360,9 +360,9 @@ class PostgresStore(SqlStore):
         known = self._runs.copy()
         try:
             with self._reading():
-                runs.catch_up()  # before anybody is kept waiting
+                runs.catch_up()  # before anybody has to wait
         except MissingTableError:
-            # The epoch is closed, and there is nothing to read. What is known of others stays.
+            # The epoch is closed, and there is nothing to read. What is known of other epochs stays.
             del known[entry.key, epoch]
             self._runs.update(known)
 
@@ -415,15 +415,15 @@ class PostgresStore(SqlStore):
         self._send(f"{insert} {change}", *(list(column) for column in zip(*content, strict=True)))
 
     def tidy(self) -> bool:
-        """Vacuum rows of ids and sums: what they were before a change. One worker at a time."""
+        """Vacuum the earlier states of rows of ids and sums. One worker at a time."""
         if self._query(f"SELECT pg_try_advisory_lock({_LOCK}, 1)") != [(True,)]:
-            return True  # somebody else is doing it
+            return True  # another worker is doing it
         skipped: list[tuple[str, str]] = []
 
         def note(notice: Any) -> None:
             skipped.append((notice.sqlstate, notice.message_primary))
 
-        # A table that may not be vacuumed is no error to PostgreSQL.
+        # PostgreSQL raises no error for a table that may not be vacuumed.
         connection = self._connection
         connection.add_notice_handler(note)
         try:
@@ -445,9 +445,9 @@ class PostgresStore(SqlStore):
         return True
 
     def _open_tables(self) -> list[str]:
-        """Those that submissions and deletions change, and the clock's.
+        """The tables that submissions and deletions change, and the clock's.
 
-        Old times beside numbers of changes tell when others came.
+        Old times next to transaction numbers would show when others came.
         """
         of_epochs = [table for kind in ("run", "pool", "report") for table in self._tables_of(kind, _KNOWN)]
         return ["tally", "clock", *OF_SURVEYS, *of_epochs]
@@ -459,7 +459,7 @@ class PostgresStore(SqlStore):
         return [name for (name,) in self._query(select)]
 
     def _write_anew(self, table: str) -> None:
-        """Leave none of the bytes that its rows had before; if others use it, some other time."""
+        """Leave none of the bytes that its rows had before; if others use it, try again later."""
         with suppress(MissingTableError, TakenError):
             ((version,),) = self._query(f"SELECT MAX(xmin::text::bigint) FROM {table}")
             if self._anew.get(table) != version:
@@ -469,7 +469,7 @@ class PostgresStore(SqlStore):
 
     def _sweep(self) -> None:
         super()._sweep()
-        # Once: a comment says so.
+        # Only once: a comment on the table records it.
         table = "to_regclass('report_' || survey || '_' || epoch)"
         for kept in self._tables_of("report", f"state = '{CLOSED}' AND obj_description({table}, 'pg_class') IS NULL"):
             self._write_anew(kept)
@@ -484,7 +484,7 @@ class PostgresStore(SqlStore):
         return f"(to_regclass('{table}_' || e.survey || '_' || e.epoch) IS NOT NULL)"
 
     def _drop(self, table: str, key: int, epoch: int) -> None:
-        # A table that is being read, as by a backup, is dropped by a later sweep.
+        # A table that is being read, for example by a backup, is dropped by a later sweep.
         with suppress(TakenError), self._writing():
             self._query(f"SET LOCAL lock_timeout = {PATIENCE}")
             self._query(f"DROP TABLE IF EXISTS {table}_{key}_{epoch}")
@@ -494,7 +494,7 @@ class PostgresStore(SqlStore):
         self._limit(ANSWER_SECONDS, lock=PATIENCE / 1000)
         try:
             for table in ("tally", *OF_SURVEYS):
-                # PostgreSQL leaves the bytes of a row that is gone in its page. A table that is written anew has none.
+                # PostgreSQL leaves the bytes of a deleted row in its page. A rewritten table has none of them.
                 ((size,),) = self._query("SELECT pg_total_relation_size(?::regclass)", table)
                 with suppress(TakenError):
                     self._query(f"VACUUM {'(FULL)' if size < REWRITTEN else ''} {table}")
@@ -524,7 +524,7 @@ class PostgresStore(SqlStore):
     # -- sums --------------------------------------------------------------------------------------
 
     def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
-        # Whoever adds or deletes holds the epoch, so nobody else changes its sums.
+        # Adding and deleting hold the epoch, so nobody else changes its sums.
         found = self._query(_FIRST_BLOCK, *place)
         if len(blocks) > 1:
             found += self._query(f"{_BLOCKS} AND block > 0 AND block = ANY(?)", *place, blocks)
@@ -561,12 +561,12 @@ class PostgresStore(SqlStore):
         raise StoreError("epochs were closed during each attempt to copy the store: try again")
 
     def _fill(self, copy: SqliteStore) -> None:
-        """Take over what a copy holds, in the transaction that has made the tables."""
+        """Take over the contents of a copy, in the transaction that has created the tables."""
         with copy._reading():
             for table in TABLES:
                 if table not in ("seen", "report"):
                     self._fill_table(table, copy)
-            # What an operator said of a clock was said of another machine, or at another time.
+            # The operator confirmed the clock of another machine, or at another time.
             self._query("DELETE FROM clock WHERE name = 'confirmed'")
             self._query("SELECT setval(pg_get_serial_sequence('survey', 'key'), MAX(key)) FROM survey")
             epochs = "SELECT epoch, state = ? OR forget IS NOT NULL FROM epoch WHERE survey = ?"
@@ -638,8 +638,8 @@ class PostgresStore(SqlStore):
 
 
 def _flush(connection: Any) -> None:
-    """Hand over all that was sent. In pipeline mode psycopg keeps what the system does not take at once, megabytes of
-    sums say, and would then wait for the answer to what never left."""
+    """Hand over everything that was sent. In pipeline mode psycopg keeps what the system does not accept at once, for
+    example megabytes of sums, and would then wait for the answer to bytes that were never sent."""
     server = connection.pgconn
     if not server.flush():
         return
@@ -652,7 +652,7 @@ def _flush(connection: Any) -> None:
 
 
 class Deadlines:
-    """Cuts connections on which an answer is overdue: a silent one would keep its thread waiting for ever."""
+    """Cuts connections with an overdue answer: a silent one would keep its thread waiting for ever."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -661,7 +661,7 @@ class Deadlines:
 
     @contextmanager
     def set(self, connection: Any, seconds: float) -> Iterator[None]:
-        """Within this, the connection is cut after so many seconds."""
+        """Inside this context, cut the connection after `seconds`."""
         key = object()
         with self._lock:
             self._due[key] = time.monotonic() + seconds, connection
@@ -680,7 +680,7 @@ class Deadlines:
             with self._lock:  # so that nobody closes the connection meanwhile
                 for due, connection in self._due.values():
                     if due < time.monotonic():
-                        # The waiting thread is told that the other side has left.
+                        # The waiting thread sees that the other side has left.
                         with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as own:
                             own.shutdown(socket.SHUT_RDWR)
 
@@ -689,7 +689,7 @@ DEADLINES = Deadlines()
 
 
 class ServerRuns(RunTable):
-    """Runs in a table: rows of about a page, and a pool that fits on one beside what it was before.
+    """Runs in a table: rows of about a page, and a pool that fits on one page together with its earlier state.
 
     Partitions are used by their own names, which is faster.
     """
@@ -750,12 +750,12 @@ def _report(entry: StoredSurvey, epoch: int) -> str:
 
 @cache
 def _percent(sql: str) -> str:
-    """Parameters as psycopg has them: `?` is any, `?b` an array of bytes."""
+    """Parameters in psycopg's form: `?` is any, `?b` an array of bytes."""
     return sql.replace("?b", "%b::bytea[]").replace("?", "%s")
 
 
 def without_password(url: str, text: str) -> str:
-    """A message that shows nothing of the URL's password; where that cannot be told, no message."""
+    """The message without the URL's password; no message if that cannot be ensured."""
     user, _, _ = url.partition("://")[2].rpartition("@")
     secret = user.partition(":")[2]
     words = {secret, unquote(secret), *re.split(r"[:/@?#]", secret)}

@@ -1,7 +1,7 @@
-"""Room on a disk that is kept for the day on which it is full.
+"""Reserved room on a disk for the time when it is full.
 
-A file of zeros beside a SQLite file, as large as its log has been. When there is no room left it is given up first:
-then the log can be written back, an epoch closed and something deleted. Until it is made again nothing is added.
+A file of zeros next to a SQLite file, as large as its log has been. When there is no room left it is released first:
+then the log can be written back, an epoch closed and something deleted. Until it is recreated nothing is added.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Reserve:
 
     @property
     def held(self) -> int:
-        """Its bytes; 0 if it was given up."""
+        """Its size in bytes; 0 if it was released."""
         try:
             return os.stat(self._path).st_size
         except OSError:
             return 0
 
     def keep(self, wanted: int = SMALLEST) -> bool:
-        """Make it, or make it larger, within bounds; False if there is none now."""
+        """Create or enlarge it, within bounds; False if there is no reserve now."""
         held, size = self.held, min(LARGEST, max(SMALLEST, wanted))
         if held >= size:
             return True

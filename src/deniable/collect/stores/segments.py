@@ -3,28 +3,28 @@
 Ack        after one append for a whole group of requests is on the disk
 Log        frames with a length and a checksum. A frame that was cut off when a process or a machine died is the last
            one, was never acknowledged, and is left out. A log that is damaged before its last frame is set aside whole,
-           for people to look at, and `tidy` and `check` tell of it
-Sealing    anybody may rename a log while its writer is not appending; the writer notices and begins another. So any
-           process, after kill -9 too, finishes what another has begun
-Parts      sealed logs are put together by survey and epoch, in the order of ids, each id once: of several the smallest
-           answers. What is large or old enough becomes a part, and so does all of a closed epoch, and everything when
-           the store is closed. The rest waits, in the order of ids, for more to come: a small part would tell when its
-           rows came
-Switch     new files have hidden names until one transaction of the database says that they take the place of the old;
-           renaming and removing them is repeated after a crash
+           for people to look at; `tidy` and `check` report it
+Sealing    every process may rename a log while its writer is not appending; the writer notices and begins another. So
+           every process, after kill -9 too, can finish what another has begun
+Parts      sealed logs are combined by survey and epoch, in the order of ids, each id once: of repeats, the smallest
+           answers. Rows that are numerous or old enough become a part, and so does all of a closed epoch, and
+           everything when the store is closed. The rest waits, in the order of ids, for more rows: a small part would
+           show when its rows came
+Switch     new files have hidden names until one transaction of the database replaces the old ones by them; renaming
+           and removing files is repeated after a crash
 Deleting   a report that its sender deletes is erased wherever it lies on this node, or was moved to. All reports of a
            survey with `delete_days` are erased some hours before that time is over, tallied or not
-Elsewhere  with "?to=" finished parts move to another place, which is all that it ever sees
+Elsewhere  with "?to=" finished parts move to another place, which never sees anything else
 Nodes      share nothing. A submission that two of them took is counted once when their parts are tallied together
-           (`deniable tally --dedupe`), so a node has no sums: what needs them is refused and says what to run
-Database   surveys, tokens, the states of epochs, and which parts there are lie in a small SQLite file. The number of
+           (`deniable tally --dedupe`), so a node has no sums: requests for them are refused and say what to run
+Database   surveys, tokens, the states of epochs, and the list of parts lie in a small SQLite file. The number of
            submissions of an epoch is that of the rows that this node has taken, repeats included, as of the last
            `tidy`
 
 directory/control.db                                    the database
 directory/segments/                                     logs, sealed logs, and the rest that waits
-directory/parts/FINGERPRINT/survey.json                 what `deniable tally` takes first
-directory/parts/FINGERPRINT/reports/epoch-N/*.parquet   and then
+directory/parts/FINGERPRINT/survey.json                 the first argument of `deniable tally`
+directory/parts/FINGERPRINT/reports/epoch-N/*.parquet   its next arguments
 """
 
 from __future__ import annotations
@@ -84,21 +84,21 @@ from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
 
 LOG_BYTES = 1 << 25
-"""A log of this size is sealed by whoever writes it."""
+"""A log of this size is sealed by its writer."""
 T = TypeVar("T")
 
 AT_ONCE = 1 << 25
-"""Bytes of sealed logs that are put together at once, at most."""
+"""Maximum number of bytes of sealed logs that are combined at once."""
 PART_BYTES = 1 << 24
-"""So many bytes of rows are a part at once."""
+"""This many bytes of rows become a part at once."""
 PART_SECONDS = 600.0
 PART_ROWS = 1000
-"""After so many seconds a part has so many rows at least."""
+"""After this many seconds, this many rows are enough for a part."""
 DAY = 86_400
 ELSEWHERE_SECONDS = 60.0
-"""How long a part may take on its way to another place, and any other question to that."""
+"""Maximum seconds to move a part to another place, and for any other request to that place."""
 EARLIER = 6 * 3600
-"""Reports are deleted so many seconds before the survey promises it: a clock may be in doubt for an hour."""
+"""Reports are deleted this many seconds before the survey promises it: a clock may be in doubt for an hour."""
 
 MAGIC = b"deniable log 1\n"
 _FRAME = struct.Struct("<II")
@@ -142,7 +142,7 @@ class SegmentLog:
         self._size = len(MAGIC)
 
     def append(self, content: bytes) -> bool:
-        """Add a frame and return when it is on the disk; False if the log is sealed. After an error it is of no use."""
+        """Add a frame and return once it is on the disk; False if the log is sealed. After an error it is unusable."""
         with _locked(self._file):
             if not self.path.exists():
                 return False
@@ -158,7 +158,7 @@ class SegmentLog:
 
 
 def seal(log: Path) -> None:
-    """Let nobody append to a log any more; waits for an append that is under way."""
+    """Prevent all further appends to a log; waits for an append in progress."""
     with suppress(FileNotFoundError):
         file = os.open(log, os.O_RDONLY)
         try:
@@ -196,12 +196,12 @@ def frames(log: Path) -> Iterator[bytes]:
 
 
 def run_of(survey: str, epoch: int, rows: Bytes) -> bytes:
-    """Submissions as they stand in a frame."""
+    """Submissions in the form of a frame."""
     return _RUN.pack(bytes.fromhex(survey), epoch, len(rows), rows.shape[1] - ID_BYTES) + rows.tobytes()
 
 
 def runs(content: bytes) -> Iterator[tuple[str, int, Bytes]]:
-    """Survey, epoch and rows, as `run_of` took them."""
+    """Survey, epoch and rows, the inverse of `run_of`."""
     at = 0
     while at < len(content):
         survey, epoch, n, width = _RUN.unpack_from(content, at)
@@ -219,7 +219,7 @@ def _write_all(file: int, content: bytes) -> None:
 
 @contextmanager
 def _locked(file: int, wait: bool = True) -> Iterator[bool]:
-    """The file's lock, against threads and processes alike; False if it is not free and nobody wants to wait."""
+    """The file's lock, against threads and processes alike; False if it is not free and `wait` is not set."""
     import fcntl
 
     try:
@@ -239,7 +239,7 @@ def _rename(old: Path, new: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a directory that is still there after a power loss, and those above it."""
+    """Create a directory, and those above it, so that they survive a power loss."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         with suppress(FileExistsError):
@@ -258,15 +258,15 @@ class _Changes:
     """From hidden names to names; None: the file is removed."""
     parts: list[tuple[str, StoredSurvey, int, int]]
     taken: list[tuple[StoredSurvey, int, int, int, int]]
-    """Survey, epoch, submissions, those of an id that was there, and those of them with other answers."""
+    """Survey, epoch, submissions, those with an id that was already there, and those of them with other answers."""
 
 
 class _UndeliveredError(StoreError):
-    """Parts that are finished, and could not be moved to the other place."""
+    """Finished parts could not be moved to the other place."""
 
 
 class SegmentStore(SqliteStore):
-    """The store in a directory, which is made if it is new."""
+    """The store in a directory, which is created if it is new."""
 
     has_sums = False
 
@@ -350,7 +350,7 @@ class SegmentStore(SqliteStore):
                 self._forget_log()
             raise StoreError(f"the logs in {str(self._segments)!r} are sealed faster than they are written")
         except OSError as error:
-            # What the disk has of it is not known: nothing may come after it in this file.
+            # It is unknown how much of it is on the disk: nothing may follow it in this file.
             self._forget_log()
             raise self._failed(error) from None
 
@@ -364,7 +364,7 @@ class SegmentStore(SqliteStore):
         where, number = repr(str(self._directory)), getattr(error, "errno", None)
         if number in (errno.ENOSPC, errno.EDQUOT):
             return StorageFull(f"the disk of {where} is full: nothing of this was acknowledged; make room on it")
-        # The other filesystem's errors have a sentence and no number, or its name.
+        # The other filesystem's errors have a sentence but no number or name.
         if number is None or is_url(str(getattr(error, "filename", ""))):
             where = repr(shown(self._to or str(self._directory)))
         failure = StoreError(f"the store of files {where} cannot be written: {_reason(error)}")
@@ -374,7 +374,7 @@ class SegmentStore(SqliteStore):
     # -- from logs to parts ------------------------------------------------------------------------
 
     def tidy(self) -> bool:
-        """Seal the logs and put their rows in the order of ids; make and move the parts that are due."""
+        """Seal the logs and sort their rows by id; make and move the parts that are due."""
         done = super().tidy()
         try:
             with self._alone(wait=False) as alone:
@@ -387,7 +387,7 @@ class SegmentStore(SqliteStore):
 
     @contextmanager
     def _alone(self, wait: bool) -> Iterator[bool]:
-        """Whether nobody else finishes logs of this directory; ingest goes on."""
+        """Whether no other process finishes logs of this directory; ingest goes on."""
         file = os.open(self._directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             with _locked(file, wait) as alone:
@@ -410,7 +410,7 @@ class SegmentStore(SqliteStore):
             raise damaged[0]
 
     def _complete(self) -> None:
-        """Do what the database says is done, and remove what it does not know."""
+        """Finish what the database records as done, and remove files that it does not know."""
         moves = self._query("SELECT old, new FROM move")
         folders = set()
         for old, new in moves:
@@ -453,7 +453,7 @@ class SegmentStore(SqliteStore):
         changes, left, same = _Changes(moves, [], []), list[bytes](), not sealed
         for survey, epoch in sorted({*waiting, *coming}):
             entry = self._known_entry(survey)
-            # What was on its way while its survey or its reports were deleted goes as well.
+            # Rows in transit are dropped if their survey or reports were deleted meanwhile.
             if entry is None or self._is_dropped(entry, epoch):
                 same = False
                 continue
@@ -483,7 +483,7 @@ class SegmentStore(SqliteStore):
         self._complete()
 
     def _read(self, logs: list[Path], damaged: list[StoreError]) -> Rows:
-        """The rows of logs; a damaged one is set aside."""
+        """The rows of logs; damaged logs are set aside."""
         rows: Rows = {}
         for log in logs:
             try:
@@ -497,7 +497,7 @@ class SegmentStore(SqliteStore):
         return rows
 
     def _known_entry(self, survey: str) -> StoredSurvey | None:
-        """None for a survey that was deleted. A database that fails raises its error, or rows would be lost."""
+        """None for a deleted survey. A database that fails raises its error; otherwise rows would be lost."""
         with suppress(SurveyDeleted):
             return self._entry(survey)
         return None
@@ -507,7 +507,7 @@ class SegmentStore(SqliteStore):
         return bool(self._query(select, entry.key, epoch))
 
     def _erased(self, entry: StoredSurvey, epoch: int) -> Any:
-        """Ids of reports that were deleted, ascending."""
+        """Ids of deleted reports, ascending."""
         select = "SELECT id FROM erased WHERE survey = ? AND epoch = ? ORDER BY id"
         return keys(joined([id for (id,) in self._query(select, entry.key, epoch)], ID_BYTES))
 
@@ -614,7 +614,7 @@ class SegmentStore(SqliteStore):
         return False
 
     def _is_held(self, entry: StoredSurvey, epoch: int, id: bytes) -> bool:
-        """Whether this node has a report of this id that was not deleted; nothing is in a log now."""
+        """Whether this node has a report of this id that was not deleted; the logs are empty now."""
         if found(self._erased(entry, epoch), keys(joined([id], ID_BYTES))).any():
             return False
         waiting = self._read(sorted(self._segments.glob(f"*{_REST}")), []).get((entry.survey.fingerprint, epoch), [])
@@ -630,12 +630,12 @@ class SegmentStore(SqliteStore):
         return self._elsewhere(name) if sent else str(self._directory / name)
 
     def _holds(self, name: str, sent: int, id: bytes) -> bool:
-        """Whether a part has a row of this id; reads those row groups alone whose ids begin and end around it."""
+        """Whether a part has a row of this id; reads only the row groups whose range of ids includes it."""
         place = self._place(name, sent)
         return _timed(place, lambda: _has_row(place, id))
 
     def _erase_deleted(self) -> None:
-        """Write the parts anew that hold reports which were deleted."""
+        """Rewrite the parts that hold deleted reports."""
         for key, epoch, id in self._query("SELECT survey, epoch, id FROM erased WHERE done = 0"):
             ((canonical,),) = self._query("SELECT canonical FROM survey WHERE key = ?", key)
             if not canonical:
@@ -653,7 +653,7 @@ class SegmentStore(SqliteStore):
     def drop_reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> int:
         self._finish_alone()
         entry, most = self._entry(fingerprint), LAST_EPOCH if last is None else last
-        # Not the number of submissions, among which are repeats.
+        # Not the number of submissions, which includes repeats.
         kept = "SELECT COALESCE(SUM(n), 0) FROM part WHERE survey = ? AND epoch BETWEEN ? AND ?"
         ((dropped,),) = self._query(kept, entry.key, first, most)
         super().drop_reports(fingerprint, first, last)
@@ -674,7 +674,7 @@ class SegmentStore(SqliteStore):
 
     def close_epoch(self, fingerprint: str, epoch: int, forget: float | None = None) -> Epoch:
         closed = super().close_epoch(fingerprint, epoch, forget)
-        # The last part of the epoch, even if somebody else was finishing logs meanwhile.
+        # The last part of the epoch, even if another process was finishing logs meanwhile.
         with suppress(_UndeliveredError):
             self._finish_alone()
         return closed
@@ -692,7 +692,7 @@ class SegmentStore(SqliteStore):
             raise self._failed(error) from None
 
     def forget_ids(self, now: float) -> None:
-        """Also delete the reports of closed epochs whose survey says that they are deleted by now."""
+        """Also delete the reports of closed epochs whose survey promises their deletion by now."""
         super().forget_ids(now)
         for published in self.surveys():
             entry = self._entry(published.fingerprint)
@@ -723,7 +723,7 @@ class SegmentStore(SqliteStore):
     # -- reading -----------------------------------------------------------------------------------
 
     def epochs(self, fingerprint: str) -> list[Epoch]:
-        # There are no sums here of which a hash could be shown.
+        # There are no sums here, so there is no hash to show.
         return [replace(one, sha256=None) for one in super().epochs(fingerprint)]
 
     def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
@@ -746,7 +746,7 @@ class SegmentStore(SqliteStore):
     # -- care --------------------------------------------------------------------------------------
 
     def check(self, deep: bool = True) -> list[str]:
-        """Logs that cannot be read, and parts that are missing, damaged or not as long as they were made."""
+        """Logs that cannot be read, and parts that are missing, damaged or of the wrong length."""
         wrong = self._damage(deep)
         for log in sorted(self._segments.glob("[!.]*")):
             try:
@@ -764,14 +764,14 @@ class SegmentStore(SqliteStore):
         return wrong + self._wrong_place()
 
     def _wrong_place(self) -> list[str]:
-        """Why parts cannot leave, where they should."""
+        """Why parts cannot be moved to the other place, if they should be."""
         to = self._to
         if to is None or not is_url(plain(to)):
             return []
 
         def look() -> bool:
             files, path = filesystem(to)
-            # What stands for a bucket is never made by writing; what is below it is.
+            # A bucket is never created by writing; folders below it are.
             return bool(files.get_file_info(path.partition("/")[0]).type.value)
 
         try:
@@ -800,7 +800,7 @@ class SegmentStore(SqliteStore):
         )
 
     def impatient(self) -> AbstractContextManager[None]:
-        # A change here takes several transactions, so it is not begun anew; and none holds the database for long.
+        # A change here takes several transactions, so it is not restarted; and none holds the database for long.
         return nullcontext()
 
     def size(self) -> int:
@@ -808,10 +808,10 @@ class SegmentStore(SqliteStore):
         return super().size() + sum(_size(path) for path in files)
 
     def close(self) -> None:
-        """Make parts of everything, if this is the one who took submissions."""
+        """Make parts of everything, if this store took submissions."""
         if self._log is not None:
             self._forget_log()
-            # Whatever is not done now is done after the next start.
+            # What is not done now is done after the next start.
             with suppress(OSError, DeniableError), self._alone(wait=True):
                 self._finish(everything=True)
                 self._deliver()
@@ -819,10 +819,10 @@ class SegmentStore(SqliteStore):
 
 
 def _timed(place: str, job: Callable[[], T]) -> T:
-    """The result of a job on a file, within `ELSEWHERE_SECONDS` if that is elsewhere; errors as `said_of` has them."""
+    """The result of a job on a file, within `ELSEWHERE_SECONDS` if that is elsewhere; errors as in `said_of`."""
     if not is_url(plain(place)):
         return job()
-    # A library that does not come back keeps its thread, and nobody waits for it.
+    # A library that does not return keeps its thread, and nobody waits for it.
     asked: Future[T] = Future()
 
     def work() -> None:
@@ -847,7 +847,7 @@ def _reason(error: OSError | ReportError) -> str:
 
 
 def _code(error: OSError | ReportError) -> str:
-    """For logs, which quote no messages: what the system or the object store calls it."""
+    """For logs, which quote no messages: the name that the system or the object store gives the error."""
     number = getattr(error, "errno", None)
     if number is not None:
         return errno.errorcode.get(number, str(number))
@@ -881,7 +881,7 @@ def _rows_of(place: str, survey: Survey) -> int:
 
 
 def _some(logs: list[Path]) -> list[Path]:
-    """The first of these, as many as are put together at once, and at least one if there is one."""
+    """The first of these, as many as are combined at once, and at least one if there is one."""
     chosen, size = list[Path](), 0
     for log in logs:
         size += _size(log)
@@ -906,4 +906,6 @@ def _refuse_malformed(entry: StoredSurvey, group: EpochGroup) -> None:
     """One malformed report would make a whole part useless."""
     for part in entry.counter.parts:
         if not part.protocol.valid(np.ascontiguousarray(group.answers[:, part.bytes])).all():
-            raise ReportError(f"a submission has bytes that are no report of question {part.id!r}: nothing was stored")
+            raise ReportError(
+                f"a submission has bytes that are not a report of question {part.id!r}: nothing was stored"
+            )

@@ -3,35 +3,36 @@
 A subclass says how to connect, how a transaction begins, how ids are claimed and forgotten, and where kept reports are.
 
 Locks      survey, epoch, ids, tally; among several by survey, epoch and id, so that no workers wait in a circle
-Sums       a group adds to those blocks of counters that it touches, in the transaction that inserts its ids; nothing
-           waits to be added up
+Sums       a group adds to the blocks of counters that it touches, in the transaction that inserts its ids; nothing
+           waits to be summed
 Reports    kept ones stay when their epoch closes, until `drop_reports`. A row holds those of all ids with the same
-           first bits, in the order of ids; one that is full is cut by the next bit. So rows are the same in whatever
-           order the reports came, and where a row lies, which changes with it, tells nothing of a single report
-Going      what is to go is marked in one transaction, and from then on nobody reads it; rows go after that, some at a
-           time. An interruption is made good by the next sweep, which is at the latest when the store is opened again
-Checks     what can be wrong with a store is found by counting again: published bytes have their fingerprint; n and the
-           deleted ones are the number of ids, while these are kept; a closed tally has its hash; ids that are not kept
-           are gone; kept reports give the tally again (deep)
+           first bits, in the order of ids; a full row is split by the next bit. So rows are the same in whatever
+           order the reports came, and a row's location, which changes with it, shows nothing about a single report
+Going      data to delete is marked in one transaction, and from then on nobody reads it; its rows are removed after
+           that, some at a time. After an interruption the next sweep finishes, at the latest when the store is
+           reopened
+Checks     a store is checked by counting again: published bytes have their fingerprint; n and the deleted ones are
+           the number of ids, while these are kept; a closed tally has its hash; ids that are not kept are gone; kept
+           reports give the tally again (deep)
 
-Versions   tables have a version, and a store of another one is refused: nothing converts it. Processes of several
+Versions   tables have a version, and a store of another version is refused: nothing converts it. Processes of several
            versions of deniable may read a store, and one version writes: every transaction that writes looks at
-           `schema_version` first, and `upgrade` waits until none is under way
+           `schema_version` first, and `upgrade` waits until none is in progress
 
 The tables:
 
 survey      fingerprint, the published bytes (none once it is deleted), state; other tables use its short key
 epoch       state, and once closed the hash of the final tally and until when ids are kept (none once they may go); how
-            often it was opened again; whether kept reports were deleted. It has a row from its first report on
-seen        ids that were counted, many per row, until the epoch closes
-report      ids and answers where reports are kept. In PostgreSQL each epoch has tables of its own for both, so that
-            forgetting is dropping them. A report that was deleted has left its id in `seen`
-tally       counters of each survey, epoch and shard, in blocks; those of zeros have no row. Block 0 always has one, and
-            it holds how many submissions are in the sum and how many were deleted
+            often it was reopened; whether kept reports were deleted. It has a row from its first report on
+seen        counted ids, many per row, until the epoch closes
+report      ids and answers where reports are kept. In PostgreSQL each epoch has its own tables for both, so that
+            forgetting is dropping them. A deleted report has left its id in `seen`
+tally       counters of each survey, epoch and shard, in blocks; blocks of zeros have no row. Block 0 always has one,
+            and it holds how many submissions are in the sum and how many were deleted
 duplicate   how many submissions came again, by survey and shard
 rejected    how many were refused, by survey, day, reason and shard
-token       SHA-256, role, label, the survey that it is good for, and when it ends
-clock       the time that was trusted last, and the one that an operator confirmed last
+token       SHA-256, role, label, the survey that it is valid for, and when it expires
+clock       the last trusted time, and the last time that an operator confirmed
 schema_version   of the tables, and the version of deniable that writes
 
 No submission has a number, a time or a place in a queue: each is found by its random id.
@@ -78,6 +79,7 @@ from deniable.collect.stores.base import (
 from deniable.collect.stores.batches import (
     BLOCK,
     BatchResults,
+    BehindError,
     Blocks,
     EpochGroup,
     Flags,
@@ -100,7 +102,7 @@ from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
 
 VERSION = 8
-"""Of the tables."""
+"""Version of the tables."""
 TABLES = ("survey", "epoch", "seen", "report", "tally", "duplicate", "rejected", "token", "clock")
 
 _GONE = f"s.state = '{DELETED}'"
@@ -108,11 +110,11 @@ _OVER = {
     "seen": f"({_GONE} OR e.state = '{CLOSED}' AND e.forget IS NULL)",
     "report": f"({_GONE} OR e.dropped = 1)",
 }
-"""Of which epochs (e) of which surveys (s) ids or reports need not be there any more."""
+"""Epochs (e) of surveys (s) whose ids or reports are no longer needed."""
 
 ROW_BYTES, ROW_RECORDS = 900, 32
-"""A row of kept reports holds so many bytes in all, or so many reports if that is more. A row of a thousand bytes still
-lies within a page of SQLite's tree."""
+"""Maximum size of a row of kept reports: this many bytes, or this many reports if that is more. A row of a thousand
+bytes still lies within a page of SQLite's tree."""
 
 Row = tuple[Any, ...]
 Place = tuple[int, int, int]
@@ -120,7 +122,7 @@ Place = tuple[int, int, int]
 
 
 def make_tables(statements: Sequence[str], run: Callable[[str], object]) -> None:
-    """Make the tables where there are none; the caller holds a lock and a transaction."""
+    """Create the tables if they do not exist; the caller holds a lock and a transaction."""
     run("CREATE TABLE schema_version (version INTEGER NOT NULL, software TEXT NOT NULL)")
     run(f"INSERT INTO schema_version VALUES ({VERSION}, '{__version__}')")
     for statement in statements:
@@ -153,7 +155,7 @@ class SqlStore(Store):
     """The statements that all databases share; `?` stands for a parameter."""
 
     locking, sharing = "", ""
-    """How a SELECT takes the rows that it is about to change, or that nobody else may change."""
+    """How a SELECT locks the rows that it is about to change, or that nobody else may change."""
 
     def __init__(self, shard: int) -> None:
         if not 0 <= shard < 1 << 31:
@@ -178,15 +180,15 @@ class SqlStore(Store):
 
     @abstractmethod
     def _reports_in(self, entry: StoredSurvey, epoch: int) -> str | None:
-        """Table and condition, to which more may be added by AND, of an epoch's kept reports; None if it has none."""
+        """Table and condition, extensible by AND, of an epoch's kept reports; None if it has no table."""
 
     @abstractmethod
     def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
-        """How many ids of this epoch there are."""
+        """How many ids of this epoch are stored."""
 
     @abstractmethod
     def _kept(self, entry: StoredSurvey, epoch: int) -> int:
-        """How many reports of this epoch there are."""
+        """How many reports of this epoch are stored."""
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[None]:
@@ -197,18 +199,18 @@ class SqlStore(Store):
 
     @abstractmethod
     def _exclusive(self) -> AbstractContextManager[None]:
-        """A transaction that writes, whatever version this is, while none that `_writing` makes is under way."""
+        """A transaction that writes, whatever version this is, while no transaction of `_writing` is in progress."""
 
     def _adding(self) -> AbstractContextManager[None]:
         """The same for submissions."""
         return self._writing()
 
     def _ready(self, entry: StoredSurvey, epoch: int) -> None:
-        """Make what must be there before the first reports of an epoch."""
+        """Create what must exist before the first reports of an epoch."""
 
     @abstractmethod
     def _state(self, entry: StoredSurvey, epoch: int) -> str:
-        """OPEN if reports of this epoch are taken, else CLOSED; it stays so until the transaction ends."""
+        """OPEN if reports of this epoch are accepted, else CLOSED; it stays so until the transaction ends."""
 
     @abstractmethod
     def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
@@ -216,11 +218,11 @@ class SqlStore(Store):
 
     @abstractmethod
     def _report_rows(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> list[Row]:
-        """The rows in which reports of these ids, which ascend, are or would be: first id, bits, records; ascending."""
+        """The rows in which reports of these ascending ids are or would be: first id, bits, records; ascending."""
 
     @abstractmethod
     def _put_report_rows(self, entry: StoredSurvey, epoch: int, content: Sequence[Row]) -> None:
-        """Write (first id, bits, records), in the place of what is there."""
+        """Write (first id, bits, records), replacing what is there."""
 
     @abstractmethod
     def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
@@ -228,7 +230,7 @@ class SqlStore(Store):
 
     @abstractmethod
     def _put(self, place: Place, blocks: Sequence[Row]) -> None:
-        """Write (block, n, deleted, counts), in the place of what is there."""
+        """Write (block, n, deleted, counts), replacing what is there."""
 
     def _keeps(self, entry: StoredSurvey) -> bool:
         """Whether there may be reports of this survey."""
@@ -240,10 +242,10 @@ class SqlStore(Store):
 
     @abstractmethod
     def _drop(self, table: str, key: int, epoch: int) -> None:
-        """Remove the rows of an epoch from `seen` or `report`, as far as nobody is in the way."""
+        """Remove the rows of an epoch from `seen` or `report`, unless others use them."""
 
     def _reopened(self, entry: StoredSurvey, epoch: int) -> None:
-        """Make what an epoch with reports has, if it was closed before it had any."""
+        """Create what an epoch with reports has, if it was closed before it had any."""
 
     @abstractmethod
     def _damage(self, deep: bool) -> list[str]:
@@ -252,7 +254,7 @@ class SqlStore(Store):
     # -- reading -----------------------------------------------------------------------------------
 
     def _entry(self, fingerprint: str) -> StoredSurvey:
-        """The survey; raises StoreError if there is none, SurveyDeleted if there is none any more."""
+        """The survey; raises StoreError if it does not exist, SurveyDeleted if it was deleted."""
         known = self._entries.get(fingerprint)
         canonical = "canonical" if known is None else "NULL"
         found = self._query(f"SELECT key, state, {canonical} FROM survey WHERE fingerprint = ?", fingerprint)
@@ -267,7 +269,7 @@ class SqlStore(Store):
         return known
 
     def _known(self, fingerprint: str) -> StoredSurvey | None:
-        """The same, without asking for what is known; None if it was deleted. Its state is for `_state` to say."""
+        """The same from the cache if it is known; None if it was deleted. Its state comes from `_state`."""
         with suppress(SurveyDeleted):
             return self._entries.get(fingerprint) or self._entry(fingerprint)
         return None
@@ -278,7 +280,7 @@ class SqlStore(Store):
             raise SurveyDeleted(entry.survey.fingerprint)
 
     def _begin_runs(self, place: tuple[int, int], table: RunTable) -> SortedRuns:
-        """Get to know the ids of an epoch, and forget those of epochs that are closed or gone."""
+        """Start to track the ids of an epoch, and forget those of epochs that are closed or gone."""
         opened = set(self._query("SELECT survey, epoch FROM epoch WHERE state = ?", OPEN))
         self._runs = {known: runs for known, runs in self._runs.items() if known in opened}
         self._runs[place] = SortedRuns(table)
@@ -321,12 +323,12 @@ class SqlStore(Store):
             return entry.counter.tally(n, counts)
 
     def _settled(self, entry: StoredSurvey, first: int, last: int) -> list[int]:
-        """The epochs whose shares were added up by all collectors."""
+        """The epochs whose shares were summed by all collectors."""
         select = "SELECT epoch FROM epoch WHERE survey = ? AND epoch BETWEEN ? AND ? AND dropped = 1 ORDER BY epoch"
         return [epoch for (epoch,) in self._query(select, entry.key, first, last)]
 
     def _total(self, entry: StoredSurvey, first: int, last: int) -> tuple[int, int, Counts]:
-        """The sum over epochs and shards: submissions, deleted ones, counters. One shard at a time may be large."""
+        """The sum over epochs and shards: submissions, deleted ones, counters. Reads one shard at a time."""
         n, deleted, total = 0, 0, np.zeros((-(-entry.counter.size // BLOCK), BLOCK), dtype=np.int64)
         where = "WHERE survey = ? AND block = 0 AND epoch BETWEEN ? AND ?"
         for epoch, shard in self._query(f"SELECT epoch, shard FROM tally {where}", entry.key, first, last):
@@ -406,7 +408,21 @@ class SqlStore(Store):
         for group in groups:
             if group.survey in entries:
                 self._ready(entries[group.survey], group.epoch)
-        results = BatchResults(batches)
+        while True:
+            try:
+                return self._add_groups(groups, entries, refused, BatchResults(batches))
+            except BehindError as behind:
+                with self._reading():
+                    behind.runs.catch_up()
+
+    def _add_groups(
+        self,
+        groups: Sequence[EpochGroup],
+        entries: dict[str, StoredSurvey],
+        refused: dict[tuple[int, int, str], int],
+        results: BatchResults,
+    ) -> list[Added]:
+        """Add all of them in one transaction; raises BehindError, with nothing added, if it would take long."""
         with self._adding():
             for group in groups:
                 entry = entries.get(group.survey)
@@ -473,12 +489,12 @@ class SqlStore(Store):
         self._put_report_rows(entry, epoch, changed)
 
     def _answers(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> dict[bytes, bytes]:
-        """The answers that are kept under these ids, which ascend; perhaps those of other ids, too."""
+        """The kept answers of these ascending ids; perhaps those of other ids, too."""
         held = joined([raw for *_, raw in self._report_rows(entry, epoch, ids)], ID_BYTES + entry.counter.width)
         return dict(zip(rows(held[:, :ID_BYTES]), rows(held[:, ID_BYTES:]), strict=True))
 
     def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
-        """Remove the report of an id, which stays known; returns the answers, None if there are none."""
+        """Remove the report of an id, which stays known; returns the answers, None if no report is kept."""
         for first, bits, raw in self._report_rows(entry, epoch, joined([id], ID_BYTES)):
             records = rows(joined([raw], ID_BYTES + entry.counter.width))
             for at, record in enumerate(records):
@@ -489,11 +505,11 @@ class SqlStore(Store):
         return None
 
     def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
-        """Kept reports after this id, ascending: rows of id and answers, none after the last."""
+        """Kept reports after this id, ascending: rows of id and answers, empty after the last."""
         place, width = self._reports_in(entry, epoch), ID_BYTES + entry.counter.width
         if place is None:
             return np.empty((0, width), dtype=np.uint8)
-        # Rows may be cut in two while they are read: so by id, not by row.
+        # Rows may be split while they are read: so by id, not by row.
         begin = f"COALESCE((SELECT first FROM {place} AND first <= ? ORDER BY first DESC LIMIT 1), ?)"
         select = f"SELECT records FROM {place} AND first >= {begin} ORDER BY first LIMIT ?"
         found = self._query(select, after, b"", 2 + entry.page // ROW_RECORDS)
@@ -501,7 +517,7 @@ class SqlStore(Store):
         return records[keys(records[:, :ID_BYTES]) > keys(joined([after], ID_BYTES))] if after else records
 
     def _add_rejections(self, refused: dict[tuple[int, int, str], int]) -> None:
-        # Nothing is noted of a survey that was deleted, also by somebody else a moment ago.
+        # Nothing is recorded for a survey that was deleted, even if another process did so a moment ago.
         insert = f"INSERT INTO rejected SELECT key, ?, ?, ?, ? FROM survey WHERE key = ? AND state <> ? {self.sharing}"
         change = "ON CONFLICT (survey, day, reason, shard) DO UPDATE SET n = rejected.n + excluded.n"
         for (key, day, reason), n in sorted(refused.items()):
@@ -527,7 +543,7 @@ class SqlStore(Store):
                 self._put((entry.key, epoch, 0), _numbered(entry, Blocks.of(counts), n, deleted))
                 final = (CLOSED, digest(n, counts), None if forget is None else int(forget), entry.key, epoch)
                 self._query(f"UPDATE epoch SET state = ?, sha256 = ?, forget = ? {where}", *final)
-        # After closing, so that nobody waits for it; an interruption is made good by the next sweep.
+        # After closing, so that nobody waits for it; after an interruption the next sweep finishes.
         self._sweep()
         return self._epoch(fingerprint, epoch)
 
@@ -570,7 +586,7 @@ class SqlStore(Store):
                 if one.state == OPEN:
                     raise still_open(one.epoch)
             dropped = sum(one.n for one in found if not one.dropped)
-            # Without its reports an epoch cannot be opened again, so its ids are of no use.
+            # Without its reports an epoch cannot be reopened, so its ids are useless.
             change = f"UPDATE epoch SET dropped = 1, forget = NULL {where} AND state = ?"
             self._query(change, entry.key, first, most, CLOSED)
         self._sweep()
@@ -584,7 +600,7 @@ class SqlStore(Store):
             state = self._shares_state(entry, epoch, "")
             n, _, counts = self._total(entry, epoch, epoch)
             ids = self._all_shares(entry, epoch)[:, :ID_BYTES] if state == CLOSED else np.empty((0, ID_BYTES), np.uint8)
-        # There is no result of one person, so that one row of several people is their sum.
+        # There is never a result of one person, so one row for several people is their sum.
         return Shares(SUMMED if len(ids) == 1 < n else state or OPEN, n, ids, counts)
 
     def leave_out(self, fingerprint: str, epoch: int, ids: Bytes) -> int:
@@ -641,7 +657,7 @@ class SqlStore(Store):
         return None if not found else SETTLED if found[0][1] else found[0][0]
 
     def _hold_shares(self, entry: StoredSurvey, epoch: int) -> None:
-        """Raise NoShares unless the epoch is closed and its shares wait to be added up; nobody else changes it then."""
+        """Raise NoShares unless the epoch is closed and its shares wait to be summed; then nobody else changes it."""
         refuse_shares(epoch, self._shares_state(entry, epoch, self.locking))
 
     def _all_shares(self, entry: StoredSurvey, epoch: int) -> Bytes:
@@ -652,7 +668,7 @@ class SqlStore(Store):
         return np.concatenate(pages)
 
     def _put_shares(self, entry: StoredSurvey, epoch: int, records: Bytes) -> None:
-        """Keep these records, by ascending ids, in the place of all that were kept."""
+        """Keep these records, by ascending ids, in place of all that were kept."""
         place = self._reports_in(entry, epoch)
         if place is not None:
             self._query(f"DELETE FROM {place}")
@@ -660,13 +676,13 @@ class SqlStore(Store):
             self._put_report_rows(entry, epoch, list(report_rows(bytes(ID_BYTES), 0, records)))
 
     def _rehash(self, entry: StoredSurvey, epoch: int) -> None:
-        """Note the hash of a tally that has changed after its epoch was closed."""
+        """Record the hash of a tally that has changed after its epoch was closed."""
         n, _, counts = self._total(entry, epoch, epoch)
         change = "UPDATE epoch SET sha256 = ? WHERE survey = ? AND epoch = ?"
         self._query(change, digest(n, counts), entry.key, epoch)
 
     def _sweep(self) -> None:
-        """Remove what is marked to go, as far as nobody is in the way."""
+        """Remove what is marked for deletion, unless others use it."""
         epochs = "FROM epoch e JOIN survey s ON s.key = e.survey"
         for table, over in _OVER.items():
             select = f"SELECT e.survey, e.epoch {epochs} WHERE {over} AND {self._left(table)}"
@@ -695,7 +711,7 @@ class SqlStore(Store):
         return StoredTime(known.get("trusted"), known.get("confirmed"), self._clock())
 
     def _clock(self) -> float | None:
-        """What the database's own clock shows, if it has one."""
+        """The time of the database's own clock, if it has one."""
         return None
 
     def note_time(self, trusted: float, first: bool = False) -> None:
@@ -712,7 +728,7 @@ class SqlStore(Store):
         self._query(f"INSERT INTO clock VALUES (?, ?) ON CONFLICT (name) DO {change}", name, int(moment))
 
     def _versions(self) -> Row:
-        """Of the tables, and of the deniable that writes."""
+        """The version of the tables, and the version of deniable that writes."""
         return self._query("SELECT * FROM schema_version")[0]
 
     def software(self) -> str:
@@ -728,7 +744,7 @@ class SqlStore(Store):
 
 
 def report_rows(first: bytes, bits: int, records: Bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """The rows for these records, whose ids begin with so many bits of the first: one, or as many as are needed."""
+    """The rows for these records, whose ids begin with the first `bits` bits of `first`: one, or as many as needed."""
     if len(records) <= max(ROW_RECORDS, ROW_BYTES // records.shape[1]) or bits == 8 * ID_BYTES:
         yield first, bits, records.tobytes()
         return
@@ -739,7 +755,7 @@ def report_rows(first: bytes, bits: int, records: Bytes) -> Iterator[tuple[bytes
 
 
 def _numbered(entry: StoredSurvey, sums: Blocks, n: int, deleted: int) -> list[Row]:
-    """Rows of the tally; the numbers stand in the first."""
+    """Rows of the tally; the first has the numbers."""
     packed = zip(sums.places.tolist(), entry.packed(sums), strict=True)
     return [(block, 0, 0, raw) if block else (0, n, deleted, raw) for block, raw in packed]
 

@@ -6,8 +6,8 @@ Ids         lie in sorted runs (`batches.py`), kept reports among those whose id
 Forgetting  dropped ids and answers are overwritten (secure_delete)
 Order       the log holds recent commits in their order until `tidy` empties it, as far as readers allow
 Private     the file is readable by its owner only
-Full        a service keeps a reserve on the disk (`reserve.py`), which is given up when there is no room: the store can
-            still be opened, its log written back and an epoch closed. Nothing is added until the reserve is there again
+Full        a service keeps a reserve on the disk (`reserve.py`), which is released when there is no room: the store can
+            still be opened, its log written back and an epoch closed. Nothing is added until the reserve is back
 Copies      a copy of any store is a SQLite file of this form, verified, that appears whole or not at all
 """
 
@@ -59,13 +59,13 @@ from deniable.protocols.reports import Bytes
 
 BUSY_SECONDS = 30.0
 LONGEST = 1 << 12
-"""Rows of one statement, at most."""
+"""Maximum number of rows per statement."""
 PATIENCE = 250
-"""Milliseconds to wait for others where there is a next time."""
+"""Milliseconds to wait for others if the work can be done next time."""
 RESERVE = 1 << 20
-"""Bytes that are left on the disk of a store that can be written."""
+"""Free bytes that the disk of a writable store must have."""
 FORGOTTEN = 64
-"""Rows of ids or reports dropped in one transaction, so that ingest goes on between."""
+"""Rows of ids or reports dropped in one transaction, so that ingest can go on in between."""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",
@@ -113,7 +113,7 @@ STATEMENTS = _TABLES.split(";")
 
 
 class SqliteStore(SqlStore):
-    """The store in a file, which is made if it is new; one that is only read is never made nor changed."""
+    """The store in a file, which is created if it is new; with `read_only` it is never created or changed."""
 
     def __init__(self, path: str | Path, shard: int = 0, read_only: bool = False) -> None:
         super().__init__(shard)
@@ -125,7 +125,7 @@ class SqliteStore(SqlStore):
         except StorageFull:
             if not held:
                 raise
-            self._open_file(read_only)  # the reserve was given up, and there is room for the log now
+            self._open_file(read_only)  # the reserve was released, and there is room for the log now
 
     def _open_file(self, read_only: bool) -> None:
         with self._errors():
@@ -133,9 +133,9 @@ class SqliteStore(SqlStore):
                 self._file = os.stat(self._path).st_ino
                 self._connect(f"{self._path.absolute().as_uri()}?mode=ro", self._check_tables)
                 return
-            # Made here, because SQLite would let everyone read it; its log takes the mode of the file. Only a new one
-            # is touched: closing a descriptor of a file drops the locks that this process has on it, those of its other
-            # connections too, and the next process to leave would then delete the log under them.
+            # Created here, because SQLite would let everyone read it; its log takes the mode of the file. Only a new
+            # file is touched: closing a descriptor of a file drops the locks that this process has on it, those of its
+            # other connections too, and the next process to leave would then delete the log under them.
             with suppress(FileExistsError):
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._file = os.stat(self._path).st_ino
@@ -157,13 +157,13 @@ class SqliteStore(SqlStore):
         self._wal()
         for setting in _SETTINGS:
             self._connection.execute(setting)
-        # A store that is there is not written: readers open it while another process holds the lock.
+        # An existing store is not written: readers open it while another process holds the lock.
         if not self._tables():
             with self._exclusive():
                 if not self._tables():
                     make_tables(STATEMENTS, self._query)
         self._check_tables()
-        # What another version has begun is its own to end.
+        # Work that another version has begun is left for that version to finish.
         with suppress(VersionError):
             super()._sweep()
 
@@ -173,14 +173,14 @@ class SqliteStore(SqlStore):
         check_tables(self._versions())
 
     def _tables(self) -> set[str]:
-        """The names of the tables; raises StoreError for the database of something else, before it is changed."""
+        """The names of the tables; raises StoreError for another program's database, before it is changed."""
         tables = {name for (name,) in self._query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if tables and "schema_version" not in tables:
             raise StoreError(f"{str(self._path)!r} is the database of something else: name another file")
         return tables
 
     def _wal(self) -> None:
-        """Switch to a write-ahead log; two processes that open a new file at once may be told that it is busy."""
+        """Switch to a write-ahead log; SQLite may report "busy" to two processes that open a new file at once."""
         give_up = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -208,7 +208,7 @@ class SqliteStore(SqlStore):
 
     def _translated(self, error: sqlite3.Error) -> StoreError:
         name = repr(str(self._path))
-        # Codes have a kind in their low byte.
+        # The low byte of a code is its kind.
         kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if kind == sqlite3.SQLITE_FULL or (kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and self._no_room()):
             self._reserve.give_up()
@@ -238,7 +238,7 @@ class SqliteStore(SqlStore):
         except BaseException:
             for runs in self._runs.values():
                 runs.undone()
-            # Some errors have undone it already.
+            # Some errors have already rolled it back.
             if self._connection.in_transaction:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
@@ -337,7 +337,7 @@ class SqliteStore(SqlStore):
     def tidy(self) -> bool:
         if self._reserve.held:
             self._reserve.keep(self._log_size())
-        # Not worth waiting long for readers: the log is emptied some time anyway.
+        # Not worth a long wait for readers: the log is emptied some time anyway.
         with self._waiting_shortly(), suppress(StoreError):
             ((busy, _, _),) = self._query("PRAGMA wal_checkpoint(TRUNCATE)")
             return not busy
@@ -397,7 +397,7 @@ class SqliteStore(SqlStore):
                 yield some
 
     def ids_of(self, entry: StoredSurvey, epoch: int) -> Iterator[Keys]:
-        """The ids of an epoch in bounded parts, each of which ascends."""
+        """The ids of an epoch in bounded parts, each ascending."""
         runs = self._query(f"SELECT DISTINCT run FROM seen WHERE {_EPOCH}", entry.key, epoch)
         for (run,) in runs:
             ids = keys(joined(FileRuns(self._query, (entry.key, epoch)).read(run), ID_BYTES))
@@ -416,7 +416,7 @@ class SqliteStore(SqlStore):
                 raise StoreError(f"{str(self._path)!r} was replaced while it was in use: restart the service")
         if self._reserving and not self._reserve.held and not self._reserve.keep():
             raise self._full()
-        # One row can still be written when there is no room for a transaction of submissions.
+        # One row may still fit when there is no room for a transaction of submissions.
         if self._no_room(RESERVE):
             raise StorageFull(
                 f"the disk of {str(self._path)!r} has less than {RESERVE >> 20} MiB left: make room on it"
@@ -474,7 +474,7 @@ class FileRuns(RunTable):
 
 @contextmanager
 def new_copy(path: Path) -> Iterator[sqlite3.Connection]:
-    """A database to fill, which takes the place of `path` once it is complete, sound and on the disk.
+    """A database to fill, which replaces `path` once it is complete, sound and on the disk.
 
     Raises StorageFull or StoreError if it cannot be written; then `path` is as it was.
     """
@@ -494,7 +494,7 @@ def new_copy(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def restore_file(copy: SqliteStore, path: Path) -> None:
-    """Make a store of what a copy holds; it appears whole or not at all."""
+    """Make a store from a copy; it appears whole or not at all."""
     Reserve(path).give_up()
     for end in ("", "-wal", "-shm", "-journal"):
         # The log of another store would be read into this one.
@@ -503,7 +503,7 @@ def restore_file(copy: SqliteStore, path: Path) -> None:
     with new_copy(path) as target:
         copy._connection.backup(target)
         target.execute("PRAGMA journal_mode = DELETE")
-        # What an operator said of a clock was said of another machine, or at another time.
+        # The operator confirmed the clock of another machine, or at another time.
         target.execute("DELETE FROM clock WHERE name = 'confirmed'")
         target.execute("UPDATE schema_version SET software = ?", (__version__,))
 
@@ -524,7 +524,7 @@ def _fill(target: sqlite3.Connection, table: str, content: Iterable[Row]) -> Non
 
 
 def _check(target: sqlite3.Connection, path: Path) -> None:
-    # A copy of a file in WAL mode would need its log beside it.
+    # A copy of a file in WAL mode would need its log next to it.
     target.execute("PRAGMA journal_mode = DELETE")
     found = target.execute("PRAGMA integrity_check").fetchall()
     if found != [("ok",)]:

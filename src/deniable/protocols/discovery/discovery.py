@@ -12,12 +12,12 @@ Source     prefixes as in Bassily and Smith 2015 and Wang, Li and Jha 2017; deco
 
 Map        bit i of the prefix adds (XOR) a column of cell_bits bits. The last cell_bits bits of the prefix have the
            unit vectors, the last bit the lowest. An earlier bit i has the number i % 8 of
-           the 8 numbers of 32 bits (little-endian) in SHA-256("deniable-discovery-v1" NUL key NUL group NUL i // 8),
-           of which the lowest bits count. So the map has full rank, and others collide with probability 2^-cell_bits
-Read-out   what is common is decided by the other groups alone. Its share is read from the last group alone: it was not
-           chosen for what that group says, and its interval needs no correction
+           the 8 numbers of 32 bits (little-endian) in SHA-256("deniable-discovery-v1" NUL key NUL group NUL i // 8);
+           its lowest bits count. So the map has full rank, and others collide with probability 2^-cell_bits
+Read-out   the other groups alone decide what is common. The last group alone gives its share: the answer was not chosen
+           for what that group says, so its interval needs no correction
 Settings   `settings(...)` chooses cell_bits and the prefixes: as few groups as possible, because they share the people,
-           with few enough new bits per group that wrong prefixes can be told apart
+           with few enough new bits per group to distinguish wrong prefixes
 """
 
 from __future__ import annotations
@@ -43,8 +43,13 @@ from deniable.protocols.discovery.found import Found
 from deniable.protocols.discovery.search import ACCEPT, Beam, Level, accept, any_of, clear, listed, search
 from deniable.protocols.frequency.local_hashing import OLH
 from deniable.protocols.groups import Group, Groups
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits, scaled
+from deniable.protocols.worth import Worth
 from deniable.results import Support, Weights
+from deniable.words import Fact, word
 
 FOUND = "found"
 METHOD = "search and count"
@@ -60,21 +65,21 @@ _WEIGHT, _LAST_WEIGHT, _CONFIRM_WEIGHT = 10, 13, 4
 _TAIL = 2
 """New bits of the last search group."""
 _ROOM, _COMMON, _PEOPLE_PER_COMMON = 4, 5, 400
-"""By how many bits a cell has more than a group has new ones and there are common prefixes, of which 2^5 are expected.
+"""Bits of a cell beyond the new bits of a group and the bits that number the common prefixes; 2^5 are expected.
 
-With fewer people fewer can be found."""
+With fewer people, fewer can be found."""
 _CLEAR = 4.4
-"""How many standard errors of a search group a share has that is found nine times out of ten, at least."""
+"""A share of at least this many standard errors of a search group is found nine times out of ten."""
 _UNLUCKY = 1.3
-"""Nine times out of ten a share comes out at least so many standard errors below itself."""
+"""Nine times out of ten, an estimated share is at most this many standard errors below the true one."""
 _LIKELY = 0.7
-"""The share that is searched for, as a part of the smallest one that will be found: some come out smaller."""
+"""The share to search for, as a part of the smallest share that will be found: some estimates are smaller."""
 _LEARN = 200
 """Candidates from which it is learned how answers are spelled, at least."""
 _UNLIKE = 0.05
 """The probability that a text is unlike words."""
 _SHARE_UNLIKE, _CELL_BITS_UNLIKE = 2.0, 14
-"""The share at which any text is found, as a multiple of that of words, if cells have so many bits at least.
+"""The share at which any text is found, as a multiple of that of words, if cells have at least 14 bits.
 
 A group has two new bytes, which have 2^13 forms in a text of any printable characters."""
 _MOST_INPUTS = 1 << 12
@@ -121,26 +126,40 @@ def _prefixes(bits: int, cell_bits: int, new: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Discovery(Groups):
+class HeavyHitters(Groups):
     """The common ones among answers that nobody can list.
 
-    `people` is about how many will answer, `memory` how many bytes a tally may have. They choose the settings, which
-    may be given as well, and so may the `weights` of the groups, the one that counts last.
+    Args:
+        domain: `ShortText` or `BitStrings`.
+        epsilon: Largest epsilon of a report.
+        people: Expected number of respondents.
+        memory: Maximum size of a tally, in bytes.
+        cell_bits: Number of bits of a cell; chosen by `people` and `memory` if None.
+        prefixes: Lengths of the prefixes that are searched, in bits; given together with `cell_bits`.
+        hash_bits: Number of bits of the hash in OLH; the best number if 0.
+        weights: Relative size of each group; the group that counts is the last.
+
+    Raises:
+        NumberError: The settings do not fit together.
 
     >>> from deniable.domains import ShortText
-    >>> words = Discovery(ShortText(8), epsilon=4, people=20_000)
+    >>> words = HeavyHitters(ShortText(8), epsilon=4, people=20_000)
     >>> answers = ["tea"] * 6_000 + ["coffee"] * 9_000 + [f"{n:05x}" for n in range(5_000)]
     >>> words.estimate(words.tally(words.privatize(answers))).values
     ['coffee', 'tea']
     """
 
-    name: ClassVar[str] = "Discovery"
-    reads: ClassVar[str] = FOUND
-    takes: ClassVar[tuple[type[Domain], ...]] = (BitDomain,)
-    advice: ClassVar[str] = "it needs dn.ShortText(bytes) or dn.BitStrings(bits)"
-    takes_candidates: ClassVar[bool] = True
-    finds: ClassVar[bool] = True
-    slow_to_build: ClassVar[bool] = True
+    name: ClassVar[str] = "HeavyHitters"
+    traits: ClassVar[Traits] = Traits(
+        takes=(BitDomain,),
+        advice="it needs dn.ShortText(bytes) or dn.BitStrings(bits)",
+        reads=(FOUND,),
+        slow=True,
+        answers=FOUND,
+        candidates=lambda kind, ask: kind._offered(ask),
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived={"unbiased": "what is found depends on the reports; cells collide"},
+    )
 
     domain: BitDomain
     cell_bits: int = 0
@@ -198,7 +217,7 @@ class Discovery(Groups):
         return {"cell_bits": self.cell_bits, "prefixes": list(self.prefixes)} | super().parameters()
 
     @classmethod
-    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Discovery:
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> HeavyHitters:
         match parameters:
             case {"groups": list(groups), "prefixes": list(prefixes), "cell_bits": int(cell_bits), **rest} if not rest:
                 made = cls.__new__(cls)
@@ -207,12 +226,12 @@ class Discovery(Groups):
         raise SpecError("discovery needs cell_bits, prefixes and groups, each with a weight and a protocol")
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        if isinstance(domain, BitDomain):
-            memory = _room(n or PEOPLE)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if isinstance(ask.domain, BitDomain):
+            memory = _room(ask.n or PEOPLE)
             while memory >= _SMALLEST_TALLY:  # the first one that fits is taken
                 with suppress(NumberError):
-                    yield cls(domain, epsilon, people=n or PEOPLE, memory=memory)
+                    yield cls(ask.domain, ask.epsilon, people=ask.n or PEOPLE, memory=memory)
                 memory = memory * 7 // 8
 
     @classmethod
@@ -220,13 +239,9 @@ class Discovery(Groups):
         yield cls(BitStrings(3), 1, cell_bits=2, prefixes=[2, 3], hash_bits=1, weights=[10, 13, 6])
         yield cls(BitStrings(4, "key"), 2, cell_bits=3, prefixes=[2, 4], hash_bits=1, weights=[10, 13, 6])
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "what is found depends on the reports; cells collide"}
-
-    def scaled(self, factor: Fraction) -> Discovery:
+    def _scaled(self, factor: Fraction) -> HeavyHitters:
         made = type(self).__new__(type(self))
-        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        groups = [(weight, scaled(protocol, factor)) for weight, protocol in self.groups]
         made._set(self.domain, self.epsilon * factor, self.cell_bits, self.prefixes, groups)
         return made
 
@@ -275,12 +290,12 @@ class Discovery(Groups):
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         if not isinstance(self.domain, BitStrings) or self.domain.bits > _MOST_INPUTS.bit_length() - 1:
-            return super()._inputs()
+            return self._no_inputs()
         size, bits = self.domain.size_in_bytes, self.domain.bits
         rows = [(value << 8 * size - bits).to_bytes(size, "big") for value in range(1 << bits)]
         return ((self.domain.label(row), row) for row in rows)
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The shares of the most common answers, the largest first; how many of them are found depends on chance."""
         column = self.domain.encode(answers)
         _, which = np.unique(column.entries, axis=0, return_inverse=True)
@@ -288,61 +303,44 @@ class Discovery(Groups):
         shares: NDArray[np.float64] = np.sort(held / held.sum())[::-1]
         return shares
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def _told_names(self) -> Sequence[Fact]:
+        return [*(word("level.prefix", n=length) for length in self.prefixes), word("level.bits")]
+
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         group = int.from_bytes(report[: self._head], "little")
         protocol, cell = self.groups[group].protocol, self.project(encoded, group)
         length, bits = self._lengths[group], self.domain.size_in_bits
-        part = f"the first {length:,} of its {bits:,} bits" if length < bits else f"all its {bits:,} bits"
+        which = word("story.prefix.first" if length < bits else "story.prefix.all", length=length, bits=bits)
         return [
-            f"Your answer is written as {bits:,} bits. Only one part of them is reported. Chance chooses it, whatever "
-            f"you answered: this report is about {part}.",
-            f"A public map puts them into one of {1 << min(self.cell_bits, length):,} cells, which very many answers "
-            "share. Below, “your answer” is your cell.",
-            *protocol._steps(cell, cell, report[self._head : self._head + protocol.report_bytes]),
+            word("story.prefix", n=bits, which=which),
+            word("story.prefix.map", n=1 << min(self.cell_bits, length)),
+            *protocol.story(cell, cell, report[self._head : self._head + protocol.report_bytes]),
         ]
-
-    @property
-    def attack(self) -> float | None:
-        return None
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        return Protocol.parts(self, n)  # a prefix is no part of an answer that is read by itself
-
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return Protocol.part_tallies(self, tally)
-
-    @property
-    def tests(self) -> int:
-        return 1
 
     # -- the read-out ------------------------------------------------------------------------------
 
-    def estimate(self, tally: Tally, candidates: Any = None) -> Found:
+    def estimate(self, tally: Tally, candidates: Any = None, values: Sequence[str] | None = None) -> Found:
         """What is common, with shares. `candidates` are answers that are likely: they are found at smaller shares.
 
         So are texts that are spelled like them, where there are 200 candidates or more: a list of words of a language
-        helps to find other words of it.
+        helps to find other words of it. With `values`, the result has the shares of these answers, as a result names
+        them, whether they are common or not.
         """
         self._check_tally(tally)
+        return replace(self.infer(tally, candidates, values), check=partial(self.misfit, tally))
+
+    def infer(self, tally: Tally, candidates: Any = None, values: Sequence[str] | None = None) -> Found:
+        if values is not None:
+            return self._given(tally, list(dict.fromkeys(values)))
         known = None if candidates is None else self.domain.encode(list(candidates)).entries
-        found = self._found(tally, known) if tally.n else self._nothing()
-        return replace(found, check=partial(self.misfit, tally))
+        return self._found(tally, known) if tally.n else Found.nothing([], self.name)
 
-    def estimate_of(self, tally: Tally, values: Sequence[str]) -> Found:
-        """The shares of these answers, as a result names them, whether they are common or not."""
-        self._check_tally(tally)
-        named = dict.fromkeys(values)
+    def _given(self, tally: Tally, named: list[str]) -> Found:
+        """The shares of answers that are not searched for."""
         if not tally.n:
-            return Found.nothing(list(named), self.name)
+            return Found.nothing(named, self.name)
         rows = np.array([np.frombuffer(self.domain.row(one), dtype=np.uint8) for one in named], dtype=np.uint8)
-        found = self._counted(tally, list(named), rows, ranked=False)
-        return replace(found, given=True, method="count", check=partial(self.misfit, tally))
-
-    def _estimate(self, tally: Tally) -> Found:
-        return self._found(tally, None)
-
-    def _nothing(self) -> Found:
-        return Found.nothing([], self.name)
+        return replace(self._counted(tally, named, rows, ranked=False), given=True, method="count")
 
     def _levels(self, tally: Tally) -> list[Level]:
         """The search groups that have any people."""
@@ -409,7 +407,7 @@ class Discovery(Groups):
         supported = protocol._support_counts(own.counts)[cells]
         p, q, size = float(protocol.p), float(protocol.q), protocol.domain.size
         shares = (supported / own.n - q) / (p - q)
-        # Of the others, one in so many cells falls into this one: that is taken off, and how it varies is in the error.
+        # A part 1 / size of the other people falls into this cell: it is subtracted, and its variance is in the error.
         shares = (shares - 1 / size) / (1 - 1 / size)
         inside = np.clip(shares, 0.0, 1.0)
         rest = max(0.0, 1 - float(inside.sum())) * min(1.0, self._smallest(tally.n))
@@ -436,15 +434,6 @@ class Discovery(Groups):
             unlike=self._smallest_unlike(tally.n),
             weights=weights,
         )
-
-    @property
-    def leverage(self) -> float:
-        """Of the share of a value, which the last group counts; to be found it needs reports in the other groups."""
-        return self._forged[1]
-
-    @property
-    def poisoning(self) -> float:
-        return self._forged[1] - self._forged[0]
 
     @property
     def _forged(self) -> tuple[float, float]:
@@ -474,20 +463,20 @@ class Discovery(Groups):
             return self._smallest(n)
         return _SHARE_UNLIKE * self._smallest(n) if self.cell_bits >= _CELL_BITS_UNLIKE else math.inf
 
-    def noise(self, n: int) -> float:
-        """Of the share of an answer that nobody gave, once it is found."""
+    def _noise(self, n: int) -> float:
+        """The noise of the share of an answer that nobody gave, once it is found."""
         protocol: Any = self.groups[-1].protocol
         people = self._people_of(n, -1)
         return math.sqrt(protocol.variance(people, 0.0, population=False) / people**2 + 1 / protocol.domain.size)
 
-    def error(self, n: int, population: bool = True) -> float:
-        """Of the share for which that is largest."""
+    def _error(self, n: int, population: bool = True) -> float:
+        """The error of the share for which it is largest."""
         protocol: Any = self.groups[-1].protocol
         people = self._people_of(n, -1)
         worst = max(protocol.variance(people, share) for share in (0.0, 0.5, 1.0)) / people**2
         return math.sqrt(worst + 1 / protocol.domain.size)
 
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+    def _visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
         """The smallest share that is found nine times out of ten."""
         share = self._smallest(n)
         return share if share <= 1 else None
@@ -499,8 +488,8 @@ class Discovery(Groups):
         words = f"Words that at least {100 * share:.2g} % {people} give"
         return words if unlike > 1 else f"{words}, and texts of any other kind from {100 * unlike:.2g} % on,"
 
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
-        share = self.visible(n, level, population)
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+        share = self.worth(n, population=population).visible(level)
         if share is None:
             return (
                 f"With {n:,} people nothing would be found, not even an answer that everybody gives: raise epsilon, "
@@ -512,13 +501,39 @@ class Discovery(Groups):
             f"{8 * self.tally_size / 1e6:.2g} MB."
         )
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            truth=self._truth,
+            guess=lambda: None,
+            parts=lambda: {"": (self, n)},  # a prefix is no part of an answer that is read by itself
+            split=lambda tally: {"": (self, tally)},
+            tests=1,
+            # For the share of a value, which the last group counts; to find the value takes reports in the other
+            # groups.
+            leverage=lambda: self._forged[1],
+            moved=lambda: self._forged[1] - self._forged[0],
+            noise=lambda: self._noise(n),
+            error=lambda: self._error(n, population),
+            visible=lambda level=0.95: self._visible(n, level, population),
+            remark=lambda level=0.95: self._remark(n, level, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=self._inputs,
+        )
+
 
 def _smallest_share(protocol: OLH, people: int, information: float, groups: int) -> float:
-    """The share that so many groups of so many people each find nine times out of ten."""
-    # Together the groups have to outweigh all strings there are, in spite of some bad luck.
+    """The share that `groups` groups of `people` people each find nine times out of ten."""
+    # Together the groups have to outweigh the number of all strings, with some bad luck.
     luck = _UNLUCKY / math.sqrt(groups)
     clear = max(_CLEAR, luck + math.sqrt(luck**2 + 2 * (information + ACCEPT) / groups)) - _UNLUCKY
-    spread, unit = protocol.variance(people, 0.0, population=False) / people**2, protocol.poisoning / people
+    spread, unit = protocol.variance(people, 0.0, population=False) / people**2, protocol.worth().moved / people
     share = 0.0
     for _ in range(30):  # errors have a part that grows with the share
         error = math.sqrt(protocol.variance(people, min(share, 1.0))) / people

@@ -1,8 +1,8 @@
 """What was found: answers that nobody listed, with shares, intervals and p-values.
 
 Values       chosen by the search groups alone, so that shares and intervals, which come from other people, are not
-             biased by the choice. One that these other people did not give, as far as can be seen, is left out
-p-values     that nobody gave the answer: how often so many reports would speak for its cell then
+             biased by the choice. A value without evidence that these other people gave it is left out
+p-values     of "nobody gave this answer": how often at least as many reports would then support its cell
 False finds  if nothing is common, the expected number of values is at most `false_finds`, e^-3 = 0.05
 significant  the values with small p-values. They were chosen for their shares now: intervals and p-values are corrected
              for it (given that the share came out above the limit, as a truncated normal)
@@ -21,8 +21,9 @@ from deniable.errors import NumberError
 from deniable.labels import Label
 from deniable.protocols.discovery.search import ACCEPT
 from deniable.protocols.frequency.open_text import TextEstimate
-from deniable.results import NOTHING, Estimate, Rows
-from deniable.results.base import Floats, quantile
+from deniable.results import NOTHING, Rows
+from deniable.results.base import quantile
+from deniable.results.rows import Floats
 
 _STEPS = 80
 _FAR = 12.0
@@ -30,23 +31,27 @@ _FAR = 12.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Found(TextEstimate):
-    """The common answers, the most common first."""
+    """The common answers, the most common first.
+
+    Args:
+        collisions: The variance of each share that comes from other answers in its cell.
+        cell_count: Number of cells that answers are counted in.
+        smallest: The share at which words, and any bit strings, are found nine times out of ten.
+        unlike: The share at which any answer is found nine times out of ten, also a text that is unlike words.
+        limit: The share above which values were kept.
+        given: Whether somebody asked for these values, so that nothing was searched for.
+        false_finds: If nothing is common, at most this many values are found on average.
+    """
 
     kind: ClassVar[str] = "found"
 
     collisions: Floats | float = 0.0
-    """The variance of each share that comes from other answers in its cell."""
     cell_count: int = 1
     smallest: float = 1.0
-    """The share at which words, and any bit strings, are found nine times out of ten."""
     unlike: float = 1.0
-    """The share at which any answer is found nine times out of ten, also a text that is unlike words."""
     limit: float | None = None
-    """The share above which values were kept."""
     given: bool = False
-    """Whether somebody asked for these values, so that nothing was searched for."""
     false_finds: float = math.exp(-ACCEPT)
-    """If nothing is common, so many values are found on average at most."""
 
     @property
     def facts(self) -> dict[str, float]:
@@ -58,7 +63,7 @@ class Found(TextEstimate):
 
     @property
     def p_values(self) -> Floats:
-        """Of each value: how likely its reports would be if nobody had given it."""
+        """For each value: the probability of its reports if nobody had given it."""
         if self.support is None:
             return np.full(len(self.labels), np.nan)
         from scipy.special import betainc, ndtr
@@ -157,9 +162,9 @@ class Found(TextEstimate):
     def notes(self) -> list[str]:
         return [*super().notes, self.verdict] if self.n else super().notes
 
-    def __str__(self) -> str:
-        rest = f"unlisted: {self.unlisted:.4f} +- {self.unlisted_stderr:.4f}"
-        return f"{Estimate.__str__(self)}\n{rest}" if self.n else Estimate.__str__(self)
+    @property
+    def remark(self) -> str:
+        return ""  # the verdict is one of the notes
 
 
 def _truncated(shares: Floats, errors: Floats, limit: float, tail: float) -> Floats:

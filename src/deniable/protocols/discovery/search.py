@@ -9,16 +9,16 @@ Evidence   of a prefix: the likelihood ratio of the share theta, or more, agains
            there. At most ln(cells / common): a wrong prefix falls with that probability into one of the cells that
            hold something
 Odds       score_j = min(0, score_(j-1)) + ln P(new bits | old bits) + evidence_j: the logarithm of the odds that a
-           prefix is common. No more than certain, hence the minimum: strong evidence for a prefix is none for what
-           follows it. P is 2^-bits, or what the domain knows about its answers
-Search     level after level, the best prefixes with all their continuations; of those the best again
+           prefix is common. The minimum is there because nothing is more than certain: strong evidence for a prefix
+           says nothing about what follows it. P is 2^-bits, or what the domain knows about its answers
+Search     level by level: all continuations of the best prefixes, then the best of these, and so on
 Clear      a second search, for strings of any spelling: from cells that stand out of the noise, instead of from likely
-           continuations, to all prefixes in them. Of the strings that it ends with, only those are kept that are
-           needed to explain these cells
+           continuations, to all prefixes in them. It keeps only those of its final strings that are needed to explain
+           these cells
 Accept     the best string first. Its share is then taken out of the cells that it is in, so that no other string is
            accepted for the prefix that the two have in common. The odds of the whole string are above e^ACCEPT, and
-           those of each of its ends, given what stands before it, above e^BRANCH. What is left in the cells is
-           searched again until nothing is accepted: fewer cells that hold something, higher caps
+           those of each of its ends, given what comes before it, above e^BRANCH. What is left in the cells is searched
+           again until nothing is accepted: with fewer cells that hold something, caps are higher
 False      with nothing common, the expected number of accepted strings is at most e^-ACCEPT = 0.05: the odds are a
            prior times a product of ratios with mean 1, and the priors of all strings add up to one
 Source     successive refinement as in Bassily and Smith 2015 and Wang, Li and Jha 2017 (prefix extending), decoded
@@ -50,7 +50,7 @@ _FEW = 1 << 14
 _AT_ONCE = 1 << 22
 """Continuations that are looked at together."""
 _CLEAR = 1.5
-"""By how much more than in the search one level may say for a string, once those before it are taken out."""
+"""The factor by which one level may say more for a string than in the search, after earlier strings are taken out."""
 _APART = 3.0
 """Standard errors by which a cell with other common strings in it stands out."""
 _MOST_FOUND = 4096
@@ -67,7 +67,7 @@ class Level(NamedTuple):
     length: int
     """Bits of the prefix."""
     shares: Floats
-    """Of each cell, unbiased."""
+    """The share of each cell, unbiased."""
     error: float
     """The standard error of a cell with nothing in it."""
     unit: float
@@ -103,7 +103,7 @@ def evidence(
 
 
 def _mean(t: Floats, cap: Floats) -> Floats:
-    """Of the capped ratio where there is nothing: x is standard normal."""
+    """The mean of the capped ratio where there is nothing: x is standard normal."""
     most = np.sqrt(2 * cap)
     edge = np.where(most > t, most, cap / t + t / 2)  # where the cap is reached
     between = np.maximum(most - t, 0.0) / math.sqrt(2 * math.pi)
@@ -254,7 +254,7 @@ def _needed(levels: Sequence[Level], rows: Rows) -> Floats:
 
 
 def _standing_out(level: Level) -> NDArray[np.intp]:
-    """The cells of which about one would stand out as far if nothing were common."""
+    """The cells above a limit that about one cell would exceed if nothing were common."""
     limit = -NormalDist().inv_cdf(1 / max(4, level.shares.size))
     spread = level.error**2 + np.maximum(level.shares, 0.0) * level.unit / 3
     return np.flatnonzero(level.shares > limit * np.sqrt(spread))
@@ -322,7 +322,7 @@ def accept(levels: Sequence[Level], found: Beam, theta: float) -> tuple[NDArray[
 
 
 def _own_share(shares: Floats, errors: Floats) -> float:
-    """Of one string, from its cells: the mean of the last levels, down to where others share its prefix.
+    """The share of one string, from its cells: the mean of the last levels, down to where others share its prefix.
 
     >>> _own_share(np.array([0.5, 0.11, 0.1, 0.09]), np.full(4, 0.01))
     0.1

@@ -12,7 +12,7 @@ Source     Warner 1965; Kairouz, Oh and Viswanath 2014; Wang et al. 2017
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -25,17 +25,26 @@ from deniable.channels import RandomizedResponse
 from deniable.channels.inference.estimators import response_mle
 from deniable.exact import Dyadic
 from deniable.labels import text
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, percent
+from deniable.protocols.base import Positions, percent
 from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.protocols.tally import Counts, Halves, Tally, kept_or_uniform, spread_evenly
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support
 from deniable.results.significance import too_far
+from deniable.words import Fact, word
 
 
 class GRR(PureProtocol):
     """Generalized randomized response.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
 
     >>> protocol = GRR(["yes", "no"], epsilon="1.0986122886681098")
     >>> protocol.channel().rows.round(2).tolist()
@@ -56,60 +65,29 @@ class GRR(PureProtocol):
     def q(self) -> Fraction:
         return self.response.false
 
-    @property
-    def ratio(self) -> Fraction:
-        return self.response.ratio
-
-    @property
-    def another(self) -> Fraction:
-        return 1 - self.p
-
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         return text(self.domain.labels[int.from_bytes(report, "little")])
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        keep = percent(float(self.response.keep))
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return [
-            f"A coin decides whether your answer is kept. It says “keep” with probability {keep}.",
-            f"One of the {self.domain.size:,} answers is drawn, each with the same probability, yours among them. It "
-            "counts only after “replace”.",
+            word("story.keep", chance=percent(float(self.response.keep))),
+            word("story.replace", n=self.domain.size),
         ]
 
     @property
-    def bystander(self) -> Fraction | None:
+    def _third(self) -> Fraction | None:
         return self.q if self.domain.size > 2 else None
 
     @property
-    def support_size(self) -> int:
+    def _support_size(self) -> int:
         return 1
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(2 * WORD_BYTES, 1)
-
-    @property
-    def attack(self) -> float:
-        """The report is the best guess."""
-        return float(self.p)
 
     @classmethod
     def examples(cls) -> Iterator[GRR]:
         yield cls([True, False], 1)
         yield cls(5, 1)
 
-    @property
-    def report_bytes(self) -> int:
-        return width_of(self.domain.size)
-
-    @property
-    def report_forms(self) -> int:
-        return self.domain.size
-
-    @property
-    def tally_size(self) -> int:
-        return self.domain.size
-
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         keep, size, width = self._single
         kept, drawn = bits.kept_and_drawn(keep, size)
         return (value if kept else drawn).to_bytes(width, "little")
@@ -119,14 +97,14 @@ class GRR(PureProtocol):
         """What a single report needs, looked up once."""
         return self.response.keep, self.domain.size, self.report_bytes
 
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes:
         return to_bytes(GRR._many_numbers(self, values, bits), self.report_bytes)
 
     def _many_numbers(self, values: Positions, bits: Bits) -> NDArray[Any]:
         narrow = values.astype(narrow_type(self.report_bytes))
         return bits.keep_or_uniform(narrow, self.response.keep, self.domain.size)
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         if self.domain.size == 256**self.report_bytes:
             return np.ones(len(reports), dtype=np.bool_)
         return GRR._valid_numbers(self, from_bytes(reports))
@@ -135,14 +113,13 @@ class GRR(PureProtocol):
         valid: NDArray[np.bool_] = numbers < self.domain.size
         return valid
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return GRR._count_numbers(self, from_bytes(reports))
 
     def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
         return histogram(numbers.astype(narrow_type(self.report_bytes), copy=False), self.domain.size)
 
-    @property
-    def halves(self) -> Halves:
+    def _halves(self) -> Halves:
         size = self.domain.size
 
         def read(found: list[Counts]) -> Counts | None:
@@ -162,7 +139,7 @@ class GRR(PureProtocol):
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         p, q = float(self.p), float(self.q)
         counts = tally.counts.astype(np.float64) * worth
-        return [*super()._misfits(tally, worth), too_far(counts, q + (p - q) * response_mle(counts, p, q))]
+        return [*super().law().checks(tally, worth), too_far(counts, q + (p - q) * response_mle(counts, p, q))]
 
     def mle(
         self,
@@ -181,6 +158,41 @@ class GRR(PureProtocol):
             return replace(self.estimate(tally), method="mle")
         shares = response_mle(tally.counts.astype(np.float64), float(self.p), float(self.q))
         noise = self.variance(tally.n, shares, population=False)
-        support = Support(tally.counts, tally.n, float(self.p), float(self.q), self.support_size)
+        support = Support(tally.counts, tally.n, float(self.p), float(self.q), self._support_size)
         labels, counts, fit = self.domain.labels, shares * tally.n, Fit(0, 0.0, True, self.estimate(tally))
         return Estimate(labels, tally.n, counts, noise, self.name, "mle", support, fit=fit)
+
+    @remembered
+    def kernel(self) -> Kernel:
+        return (
+            super()
+            .kernel()
+            .but(
+                draw_numbers=self._many_numbers,
+                count_numbers=self._count_numbers,
+                valid_numbers=self._valid_numbers,
+                halves=self._halves,
+                simulate=self._simulate,
+            )
+        )
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=Cost(2 * WORD_BYTES, 1),
+            # The report is the best guess.
+            guess=lambda: float(self.p),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=lambda: self.response.ratio,
+            wrong_answer=lambda: 1 - self.p,
+            width=lambda: width_of(self.domain.size),
+            forms=lambda: self.domain.size,
+            counters=lambda: self.domain.size,
+            checks=self._misfits,
+        )

@@ -17,9 +17,8 @@ Source     Acharya, Sun and Zhang 2019; Chen, Kairouz and Ozgur 2020
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,20 +29,30 @@ from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.histogram import FrequencyProtocol
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally, even_columns, kept_or_uniform, spread_evenly
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results import Estimate, Weights
 from deniable.results.bounds import Numbers
 from deniable.results.significance import too_few, too_many
+from deniable.words import Fact, word
 
 
 @dataclass(frozen=True)
 class HadamardResponse(FrequencyProtocol):
     """Hadamard response; without a number of blocks, the one with the smallest error.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
+        blocks: Number of blocks, a power of two; the best number if 0.
 
     >>> protocol = HadamardResponse(1000, epsilon=3)
     >>> protocol.blocks, protocol.block_size, protocol.report_bytes
@@ -81,40 +90,20 @@ class HadamardResponse(FrequencyProtocol):
         """The choice between "my half block" and "any of the 2 B half blocks"."""
         return RandomizedResponse.at(2 * self.blocks, self.epsilon)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        keep = percent(float(self.response.keep))
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return [
-            f"Every possible report speaks for some of the {self.domain.size:,} answers. One is drawn from all of "
-            f"them, {self.tally_size:,} in number.",
-            f"A coin decides whether it is moved to one that speaks for yours; it says “move” with probability {keep}.",
+            word("story.output", n=self.domain.size, outputs=self.tally_size),
+            word("story.output.move", chance=percent(float(self.response.keep))),
         ]
 
-    @property
-    def ratio(self) -> Fraction:
-        return self.response.ratio
-
-    def blankets(self) -> tuple[Blanket, ...]:
+    def _blankets(self) -> tuple[Blanket, ...]:
         # Two answers of one block have a quarter of its outputs in common, and column 0 supports them all; answers of
         # different blocks have none.
         rest = 1 - self.response.keep.value
         common = (rest / 4, rest / self.block_size) if self.blocks == 1 else ()
         return (supporting(rest, self.ratio, *common),)
 
-    @property
-    def cost(self) -> Cost:
-        return Cost(2 * WORD_BYTES, 1)
-
-    @property
-    def leverage(self) -> float:
-        return 1 / float(self.response.keep)
-
-    @property
-    def poisoning(self) -> float:
-        """An output is counted for an answer or against it."""
-        return 2 * self.leverage
-
-    @property
-    def attack(self) -> float:
+    def _attack(self) -> float:
         """Guess any answer that the output supports; in a block of one or two answers some columns support none."""
         blocks, width, keep = self.blocks, self.block_size, float(self.response.keep)
         lie = (1 - keep) / (blocks * width)
@@ -130,19 +119,7 @@ class HadamardResponse(FrequencyProtocol):
         yield cls(3, 1, blocks=1)
         yield cls(5, 1, blocks=2)
 
-    @property
-    def report_bytes(self) -> int:
-        return width_of(self.tally_size)
-
-    @property
-    def report_forms(self) -> int:
-        return self.tally_size
-
-    @property
-    def tally_size(self) -> int:
-        return self.blocks * self.block_size
-
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         kept, output = bits.kept_and_drawn(self.response.keep, self.tally_size)
         if kept:
             block, row = value % self.blocks, value // self.blocks + 1
@@ -152,7 +129,7 @@ class HadamardResponse(FrequencyProtocol):
             output = block * self.block_size + column
         return output.to_bytes(self.report_bytes, "little")
 
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes:
         kept = bits.bernoulli(self.response.keep, values.size)
         outputs = bits.integers(self.tally_size, values.size)
         rows = values // self.blocks + 1
@@ -162,10 +139,10 @@ class HadamardResponse(FrequencyProtocol):
         outputs = np.where(kept, (values % self.blocks) * self.block_size + columns, outputs)
         return to_bytes(outputs, self.report_bytes)
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return from_bytes(reports) < self.tally_size
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return np.bincount(from_bytes(reports), minlength=self.tally_size)
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
@@ -187,7 +164,9 @@ class HadamardResponse(FrequencyProtocol):
         people[:, answers % self.blocks, answers // self.blocks + 1] = kept
         return even_columns(people, random).reshape(runs, -1) + spread_evenly(rest, self.tally_size, random)
 
-    def _estimate(self, tally: Tally) -> Estimate:
+    def infer(self, tally: Tally) -> Estimate:
+        if not tally.n:
+            return self._nothing()
         keep = float(self.response.keep)
         table = walsh_hadamard(tally.counts.reshape(self.blocks, self.block_size).T)
         # Row i, column a: supporting minus other outputs for answer i of block a; row 0 counts the block.
@@ -203,15 +182,15 @@ class HadamardResponse(FrequencyProtocol):
             counts,
             spread / keep**2,
             self.name,
-            law=self.noise_covariance,
-            weights=Weights(-self.leverage, self.leverage),
+            law=self._noise_covariance,
+            weights=Weights(-self.worth().leverage, self.worth().leverage),
         )
         block, difference = table[0, answers % self.blocks], table[answers // self.blocks + 1, answers % self.blocks]
         said = np.stack([(block - difference) / 2, tally.n - block, (block + difference) / 2], axis=1)
-        numbers = Numbers(np.array([-1.0, 0.0, 1.0]) * self.leverage, said, found.errors())
+        numbers = Numbers(np.array([-1.0, 0.0, 1.0]) * self.worth().leverage, said, found.errors())
         return replace(found, bounds=numbers)
 
-    def noise_covariance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _noise_covariance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         # The signs of two answers of a block multiply to that of a third one, which comes oftener if people hold it.
         keep, answers = float(self.response.keep), np.arange(self.domain.size)
         block, row = answers % self.blocks, answers // self.blocks + 1
@@ -241,7 +220,7 @@ class HadamardResponse(FrequencyProtocol):
         ]
 
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
-        """Of an estimated count, when everybody else is spread evenly over the other answers; for a largest block."""
+        """The variance of an estimated count if all others are spread evenly over the other answers; largest block."""
         f = np.asarray(frequency, dtype=np.float64)
         keep = float(self.response.keep)
         elsewhere = (1 - keep) / self.blocks
@@ -252,21 +231,49 @@ class HadamardResponse(FrequencyProtocol):
             spread = spread + n * f * (1 - f)
         return float(spread) if spread.ndim == 0 else spread
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """Answers v, v + B, ... are in one block, and its people weigh more than the others."""
-        shares, keep = self.truth(answers, people), float(self.response.keep)
+        shares, keep = self.worth().truth(answers, people), float(self.response.keep)
         block = np.arange(shares.size) % self.blocks
         inside = np.bincount(block, shares)[block]
         n = len(answers) if people is None else int(np.sum(people))
         spread: NDArray[np.float64] = (inside * keep + (1 - keep) / self.blocks - shares * keep**2) / keep**2 / n
         return spread
 
-    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
+    def _worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """When everybody's answer is in the same block, if a block has more than one answer."""
         keep = float(self.response.keep)
         inside = 1.0 if self.domain.size > self.blocks else frequency
         drawn = frequency * (1 - frequency) if population else 0.0
         return n * ((inside * keep + (1 - keep) / self.blocks) / keep**2 - frequency + drawn)
+
+    @remembered
+    def kernel(self) -> Kernel:
+        return super().kernel().but(simulate=self._simulate)
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=Cost(2 * WORD_BYTES, 1),
+            leverage=lambda: 1 / float(self.response.keep),
+            # An output is counted for an answer or against it.
+            moved=lambda: 2 * self.worth().leverage,
+            guess=self._attack,
+            variances=self._figure_variances,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=lambda: self.response.ratio,
+            blankets=self._blankets,
+            width=lambda: width_of(self.tally_size),
+            forms=lambda: self.tally_size,
+            counters=lambda: self.blocks * self.block_size,
+            checks=self._misfits,
+        )
 
 
 def best_blocks(size: int, epsilon: float) -> int:

@@ -22,7 +22,7 @@ Stop       when no distribution is better by more than `tolerance` nats per repo
            also accelerates the updates and drops any step that lowers the likelihood)
 Why        the unbiased estimate uses only how many reports support each answer; the likelihood uses which answers
            they support together, and that shares are not negative. On Zipf data with 16 answers the total error is
-           40 percent smaller at epsilon 1, of which 5 are beyond what norm-sub does, and 20 beyond it at epsilon 3
+           40 percent smaller at epsilon 1 (5 of them beyond what norm-sub does), and 20 beyond it at epsilon 3
 Error      from the observed Fisher information for up to 2,000 answers, but never above that of the unbiased estimate
            at the same shares: in large samples it is not, and where reports that would support an answer are rare the
            observed information knows too little of it. Beyond, the error of the unbiased estimate
@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -49,31 +49,39 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels.inference.em import Model, NewtonSystem, information_stderr, maximize, progress_bar
-from deniable.domains import Domain, DomainLike, ListedDomain
+from deniable.domains import DomainLike, ListedDomain
 from deniable.errors import ChannelError, MismatchError, NumberError, ReportError
 from deniable.exact import Number
 from deniable.labels import text
-from deniable.protocols.base import Figures, Positions, Protocol
+from deniable.protocols.base import Positions, Protocol, speaks_for
 from deniable.protocols.blanket import Blanket, supporting
+from deniable.protocols.law import Law, PureSupport
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import Worth
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support, quantile
 from deniable.results.significance import contrasts, power, too_few, too_many
+from deniable.words import Fact
 
-SPOKEN, MOST_SPOKEN = 12, 20_000
-"""Answers that are named in words, and listed at all."""
+MOST_SPOKEN = 20_000
+"""Answers at most, for a report to be told in their names."""
 
 _LENGTHS = 64
-"""Of ranges, over which an error is averaged."""
+"""The number of lengths of ranges that an error is averaged over."""
 
 Floats = NDArray[np.float64]
 
 
 class ShareProtocol(Protocol):
-    """Shares of answers: of listed ones, or of texts that the analyst names afterwards."""
+    """Shares of answers: of listed ones, or of texts that the analyst names afterwards.
 
-    formula_for: ClassVar[str] = ""
+    Args:
+        domain: The possible answers.
+        epsilon: Largest epsilon of a report.
+    """
 
     @abstractmethod
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
@@ -82,7 +90,7 @@ class ShareProtocol(Protocol):
         Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
         """
 
-    def noise_covariance(self, shares: Floats) -> Floats | None:
+    def _noise_covariance(self, shares: Floats) -> Floats | None:
         """The covariance that one report adds to the estimated counts, for people of these shares, if it is known."""
         return None
 
@@ -97,44 +105,42 @@ class ShareProtocol(Protocol):
         """
         empty = self._nothing()
         first, second = empty.as_given(given), empty.as_given(truth)
-        noise = self.noise_covariance(first)
+        noise = self._noise_covariance(first)
         if noise is None:
             raise MismatchError(f"the covariance of the shares that {self.name} estimates is not known")
         basis, drawn = contrasts(first.size), np.diag(first) - np.outer(first, first)
         return power(basis @ (second - first), basis @ ((noise + drawn) / n) @ basis.T, level)
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The share of each listed answer."""
         if not isinstance(self.domain, ListedDomain):
-            return super().truth(answers, people)
+            return self._no_truth(answers, people)
         counts = np.bincount(self.domain.encode(answers), people, minlength=self.domain.size)
         shares: NDArray[np.float64] = counts / counts.sum()
         return shares
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         n = len(answers) if people is None else int(np.sum(people))
-        spread: NDArray[np.float64] = np.asarray(self.variance(n, self.truth(answers, people), population=False)) / n**2
+        spread: NDArray[np.float64] = (
+            np.asarray(self.variance(n, self.worth().truth(answers, people), population=False)) / n**2
+        )
         return spread
 
-    def figure_spreads(self, answers: Any) -> NDArray[np.float64]:
-        shares = self.truth(answers)
+    def _figure_spreads(self, answers: Any) -> NDArray[np.float64]:
+        shares = self.worth().truth(answers)
         return shares * (1 - shares)
 
-    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
+    def _worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """The variance of the count of an answer of that frequency, whatever the others gave."""
         return float(self.variance(n, frequency, population))
 
     def _nothing(self) -> Estimate:
         return Estimate.nothing(self.domain.labels, self.name)  # type: ignore[attr-defined]
 
-    def noise(self, n: int) -> float:
-        """The standard error of the share of an answer that nobody gave, in the worst case."""
-        return math.sqrt(self.worst_variance(n, population=False)) / n
-
-    def error(self, n: int, population: bool = True) -> float:
+    def _error(self, n: int, population: bool = True) -> float:
         """The standard error of a share, for the share where that is largest."""
         # All variances here are polynomials of degree two in the share: three values tell where the largest lies.
-        none, half, everyone = (self.worst_variance(n, share, population) for share in (0.0, 0.5, 1.0))
+        none, half, everyone = (self._worst_variance(n, share, population) for share in (0.0, 0.5, 1.0))
         bend = 2 * (none - 2 * half + everyone)
         slope = everyone - none - bend
         most = max(none, everyone)
@@ -142,25 +148,17 @@ class ShareProtocol(Protocol):
             most = max(most, none - slope**2 / (4 * bend))
         return math.sqrt(most) / n
 
-    def figures(self, read: str) -> Figures | None:
-        found = super().figures(read)
-        if found is None or read != "shares":
-            return found
+    def _total(self, n: int, population: bool) -> float | None:
+        if self.worth().read != "shares" or not isinstance(self.domain, ListedDomain):
+            return None
+        return math.sqrt(float(self.variance(n, 1 / self.worth().tests, population))) / n
 
-        def share(n: int, share: float, population: bool) -> float:
-            return math.sqrt(self.worst_variance(n, share, population)) / n
-
-        def total(n: int, population: bool) -> float:
-            return math.sqrt(float(self.variance(n, 1 / self.tests, population))) / n
-
-        return found._replace(share=share, total=total if isinstance(self.domain, ListedDomain) else None)
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+    def _visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
         """The share that is as large as its own simultaneous half-width; None if even a share of one is not."""
-        reach = quantile(level, self.tests)
+        reach = quantile(level, self.worth().tests)
 
         def clear(share: float) -> bool:
-            return share * n > reach * math.sqrt(self.worst_variance(n, share, population))
+            return share * n > reach * math.sqrt(self._worst_variance(n, share, population))
 
         if not clear(1.0):
             return None
@@ -170,10 +168,35 @@ class ShareProtocol(Protocol):
             low, high = (low, middle) if clear(middle) else (middle, high)
         return high
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+
+        def share(share: float) -> float:
+            return math.sqrt(self._worst_variance(n, share, population)) / n
+
+        return base.but(
+            formula_for="",
+            truth=self._truth,
+            variances=self._figure_variances,
+            spreads=self._figure_spreads,
+            # The standard error of the share of an answer that nobody gave, in the worst case.
+            noise=lambda: math.sqrt(self._worst_variance(n, population=False)) / n,
+            error=lambda: self._error(n, population),
+            share=share if "shares" in self.traits.reads else None,
+            total=lambda: self._total(n, population),
+            visible=lambda level=0.95: self._visible(n, level, population),
+        )
+
 
 @dataclass(frozen=True)
 class FrequencyProtocol(ShareProtocol):
-    """Shares of listed answers."""
+    """Shares of listed answers.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
+    """
 
     domain: ListedDomain
 
@@ -181,29 +204,22 @@ class FrequencyProtocol(ShareProtocol):
 
         def __init__(self, domain: DomainLike, epsilon: Number) -> None: ...
 
-    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain,)
-    advice: ClassVar[str] = "it needs a list of answers; for any text use CMS, HCMS, OLHSketch or RAPPOR"
+    traits: ClassVar[Traits] = Traits(
+        takes=(ListedDomain,),
+        advice="it needs a list of answers; for any text use CMS, HCMS, OLHSketch or RAPPOR",
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     @abstractmethod
-    def _one(self, value: int, bits: Bits) -> bytes: ...
-
-    @abstractmethod
-    def _many(self, values: Positions, bits: Bits) -> Bytes: ...
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes: ...
 
     @abstractmethod
     def _support(self, reports: Bytes) -> NDArray[np.bool_]: ...
 
-    @property
-    def tests(self) -> int:
-        return self.domain.size
-
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         if not isinstance(self.domain, ListedDomain):
-            return super()._inputs()
+            return self._no_inputs()
         return ((label, place) for place, label in enumerate(self.domain.labels))
-
-    def _input_count(self) -> int:
-        return self.domain.size if isinstance(self.domain, ListedDomain) else super()._input_count()
 
     def _likelihoods(self, reports: Bytes) -> Model:
         """How likely each report is under each answer; a subclass may know a faster form."""
@@ -213,13 +229,11 @@ class FrequencyProtocol(ShareProtocol):
         """The reports behind each counter, where a tally is a list of how often each report came."""
         return None
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         if not isinstance(self.domain, ListedDomain) or self.domain.size > MOST_SPOKEN:
             return report.hex()
         speaks = np.flatnonzero(self.support(np.frombuffer(report, dtype=np.uint8).reshape(1, -1))[0])
-        labels = [text(self.domain.labels[place]) for place in speaks[:SPOKEN]]
-        more = f" and {len(speaks) - SPOKEN:,} more" if len(speaks) > SPOKEN else ""
-        return f"it speaks for {', '.join(labels) or 'no answer'}{more}"
+        return speaks_for([text(self.domain.labels[place]) for place in speaks.tolist()])
 
     def support(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         """A matrix of truth values: which answers each report supports."""
@@ -231,7 +245,7 @@ class FrequencyProtocol(ShareProtocol):
         return found
 
     @abstractmethod
-    def _estimate(self, tally: Tally) -> Estimate: ...
+    def infer(self, tally: Tally) -> Estimate: ...
 
     def mle(
         self,
@@ -252,9 +266,23 @@ class FrequencyProtocol(ShareProtocol):
                 raise ReportError(f"a tally of {self.name} is too little for maximum likelihood: give the reports")
             seen = reports.counts > 0
             return fit(self, forms[seen], reports.counts[seen], reports, tolerance, max_iterations, progress)
-        valid = self._valid_rows(reports)
+        valid = self._rows(reports)
+        tally = self.tally(valid)
         rows, often = distinct(valid)
-        return fit(self, rows, often, self.tally(valid), tolerance, max_iterations, progress)
+        return fit(self, rows, often, tally, tolerance, max_iterations, progress)
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(tests=lambda: self.domain.size)
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=self._inputs,
+            input_count=lambda: self.domain.size if isinstance(self.domain, ListedDomain) else base.input_count,
+        )
 
 
 # -- pure protocols -----------------------------------------------------------------------------------
@@ -283,16 +311,6 @@ class PureLaw(Protocol):
         """p (1 - p), q (1 - q) and p - q as floats."""
         return float(self.p * (1 - self.p)), float(self.q * (1 - self.q)), float(self.p - self.q)
 
-    @property
-    def leverage(self) -> float:
-        """By how much one forged report can raise an estimated count: (1 - q) / (p - q)."""
-        return float((1 - self.q) / (self.p - self.q))
-
-    @property
-    def poisoning(self) -> float:
-        """m forged reports among n move a share by at most (m / n) / (p - q)."""
-        return float(1 / (self.p - self.q))
-
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
         """The variance of an estimated count with n people, for something of that frequency.
 
@@ -310,87 +328,60 @@ class PureLaw(Protocol):
         return float(spread) if spread.ndim == 0 else spread
 
     def _outside(self, counts: NDArray[Any], n: float, tests: int) -> list[float]:
-        """Whether something was supported less often than with q, or more often than with p, of so many things."""
+        """p-values: was one of `tests` things supported less often than with q, or more often than with p?"""
         few = too_few(float(counts.min()), n, float(self.q), tests)
         return [few, too_many(float(counts.max()), n, float(self.p), tests)]
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            # How far one forged report can raise an estimated count: (1 - q) / (p - q).
+            leverage=lambda: float((1 - self.q) / (self.p - self.q)),
+            # m forged reports among n move a share by at most (m / n) / (p - q).
+            moved=lambda: float(1 / (self.p - self.q)),
+        )
+
 
 class PureProtocol(PureLaw, FrequencyProtocol):
-    """A protocol in the pure framework; p and q are the realized probabilities."""
+    """A protocol in the pure framework; p and q are the realized probabilities.
 
-    everyone: ClassVar[Fraction] = Fraction(0)
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
+    """
+
+    _everyone: ClassVar[Fraction] = Fraction(0)
     """How likely a report is that supports all answers, under an answer that it did not support."""
 
     @property
-    def bystander(self) -> Fraction | None:
+    def _third(self) -> Fraction | None:
         """P(a report of a third answer supports the first of two others and not the second), where that is known."""
         return None
 
-    def blankets(self) -> tuple[Blanket, ...]:
+    def _blankets(self) -> tuple[Blanket, ...]:
         alone = self.p / self.ratio
         mass = 1 - (self.ratio - 1) * alone
-        return (supporting(mass, self.ratio, (self.q - alone) / (self.ratio - 1), self.everyone),)
+        return (supporting(mass, self.ratio, (self.q - alone) / (self.ratio - 1), self._everyone),)
 
-    def _told(self, noun: str) -> list[str]:
-        """What chance does to one of so many answers, or of so many cells, in sentences."""
-        return super()._steps(None, None, b"")
+    def _told(self, noun: str) -> Sequence[Fact]:
+        """What chance does to one of the answers, or to one of the cells."""
+        return super().story(None, None, b"")
 
     @property
-    def support_size(self) -> int | None:
-        """How many answers a report supports, where that is always the same number."""
+    def _support_size(self) -> int | None:
+        """The number of answers that a report supports, if it is fixed."""
         return None
-
-    def added_up(self, answers: int, share: float) -> float:
-        """The variance that one report adds to the count of so many answers together, which a share of the people gave.
-
-        >>> from deniable.protocols import GRR
-        >>> coin = GRR(4, epsilon=1)
-        >>> coin.added_up(1, 0.25) == coin.variance(1, 0.25, population=False), round(coin.added_up(4, 1.0), 9)
-        (True, 0.0)
-        """
-        own, other, gap = self._spreads
-        mixed = pair = 0.0
-        size = self.domain.size
-        if self.support_size is not None and size > 1:  # supports of one size repel each other
-            mixed = -own / (size - 1)
-            pair = -(other + mixed) / (size - 2) if size > 2 else 0.0
-        inside = own + (answers - 1) * (other + 2 * mixed + (answers - 2) * pair)
-        outside = answers * (other + (answers - 1) * pair)
-        return (share * inside + (1 - share) * outside) / gap**2
-
-    def in_order(self, read: str, width: float, resolution: float = 0.0) -> Figures | None:
-        """How exact shares of answers in order are that are added up: the flat oracle.
-
-        Of a "distribution" the median, where the answers are numbers of this width; of "ranges" the share of one with
-        uniform ends, as a root mean square. All answers are equally common. `resolution` is the standard deviation of
-        what lies inside of one answer, as a part of all: that of a bin of many numbers.
-        """
-        size = self.domain.size
-        if read == "distribution":
-            parts, scale, ends = [(0.5, 1.0)], width, 1
-        elif read == "ranges":
-            places = (np.arange(_LENGTHS) + 0.5) / _LENGTHS
-            parts, scale, ends = [(x, 2 * (1 - x) / _LENGTHS) for x in places.tolist()], 1.0, 2
-        else:
-            return None
-
-        def error(n: int, population: bool) -> float:
-            each = [
-                (weight, self.added_up(max(1, round(x * size)), x) + (x * (1 - x) if population else 0.0))
-                for x, weight in parts
-            ]
-            spread = sum(weight * one for weight, one in each) / n
-            return scale * math.sqrt(spread + ends * resolution**2)
-
-        return Figures(lambda n: error(n, False), error)
 
     def _support_counts(self, counts: Counts) -> Counts:
         """How many reports support each answer; most tallies are just that."""
         return counts
 
-    def _estimate(self, tally: Tally) -> Estimate:
+    def infer(self, tally: Tally) -> Estimate:
+        if not tally.n:
+            return self._nothing()
         supported = self._support_counts(tally.counts)
-        support = Support(supported, tally.n, float(self.p), float(self.q), self.support_size)
+        support = Support(supported, tally.n, float(self.p), float(self.q), self._support_size)
         # The exact gap and offset, rounded once: n q may exceed what floats hold exactly.
         gap = float(self.p - self.q)
         offset = self.q * tally.n
@@ -406,18 +397,80 @@ class PureProtocol(PureLaw, FrequencyProtocol):
             noise=self.variance(tally.n, shares, population=False),
             protocol=self.name,
             support=support,
-            law=self.noise_covariance,
+            law=self._noise_covariance,
         )
 
-    def noise_covariance(self, shares: Floats) -> Floats:
+    def _noise_covariance(self, shares: Floats) -> Floats:
         # Supports of one size repel each other; bits that are set one by one and linear hashes leave no covariance.
-        law = Support(np.zeros(shares.size, dtype=np.int64), 1, float(self.p), float(self.q), self.support_size)
+        law = Support(np.zeros(shares.size, dtype=np.int64), 1, float(self.p), float(self.q), self._support_size)
         found = np.stack([law.covariance(shares, place) for place in range(shares.size)])
         np.fill_diagonal(found, self.variance(1, shares, population=False))
         return found
 
-    def _misfits(self, tally: Tally, worth: float) -> list[float]:
-        return self._outside(self._support_counts(tally.counts) * worth, tally.n * worth, self.domain.size)
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            blankets=self._blankets,
+            support=lambda: PureSupport(self.p, self.q, self._third, self._support_size, False, self.support),
+            checks=lambda tally, worth: self._outside(
+                self._support_counts(tally.counts) * worth, tally.n * worth, self.domain.size
+            ),
+        )
+
+
+def added_up(protocol: PureProtocol, answers: int, share: float) -> float:
+    """The variance that one report adds to the total count of some answers, which a share of the people gave.
+
+    >>> from deniable.protocols import GRR
+    >>> coin = GRR(4, epsilon=1)
+    >>> added_up(coin, 1, 0.25) == coin.variance(1, 0.25, population=False), round(added_up(coin, 4, 1.0), 9)
+    (True, 0.0)
+    """
+    own, other, gap = protocol._spreads
+    mixed = pair = 0.0
+    size = protocol.domain.size
+    if protocol._support_size is not None and size > 1:  # supports of one size repel each other
+        mixed = -own / (size - 1)
+        pair = -(other + mixed) / (size - 2) if size > 2 else 0.0
+    inside = own + (answers - 1) * (other + 2 * mixed + (answers - 2) * pair)
+    outside = answers * (other + (answers - 1) * pair)
+    return (share * inside + (1 - share) * outside) / gap**2
+
+
+def in_order(
+    protocol: PureProtocol,
+    n: int,
+    read: str | None,
+    width: float,
+    resolution: float = 0.0,
+    population: bool = True,
+) -> dict[str, Any] | None:
+    """How exact shares of answers in order are that are added up, as facts of a `Worth`: the flat oracle.
+
+    Of a "distribution" the median, where the answers are numbers of this width; of "ranges" the share of one with
+    uniform ends, as a root mean square. All answers are equally common. `resolution` is the standard deviation of
+    what lies inside of one answer, as a part of all: that of a bin of many numbers.
+    """
+    size = protocol.domain.size
+    if read == "distribution":
+        parts, scale, ends = [(0.5, 1.0)], width, 1
+    elif read == "ranges":
+        places = (np.arange(_LENGTHS) + 0.5) / _LENGTHS
+        parts, scale, ends = [(x, 2 * (1 - x) / _LENGTHS) for x in places.tolist()], 1.0, 2
+    else:
+        return None
+
+    def error(population: bool) -> float:
+        each = [
+            (weight, added_up(protocol, max(1, round(x * size)), x) + (x * (1 - x) if population else 0.0))
+            for x, weight in parts
+        ]
+        spread = sum(weight * one for weight, one in each) / n
+        return scale * math.sqrt(spread + ends * resolution**2)
+
+    found = {"noise": lambda: error(False), "error": lambda: error(population)}
+    return {"answers": True, "share": None, "total": None, **found}
 
 
 FISHER_LIMIT = 2000  # answers; beyond, the information matrix costs more than all else

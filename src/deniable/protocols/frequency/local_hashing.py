@@ -27,7 +27,7 @@ g = 2^r additions per report and one transform, instead of d additions per repor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -40,13 +40,18 @@ from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike, Integers
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
-from deniable.protocols.frequency.histogram import NEWTON_LIMIT, PureProtocol, SupportModel, Supports
+from deniable.protocols.frequency.histogram import NEWTON_LIMIT, PureProtocol, SupportModel, Supports, in_order
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.tally import Counts, Halves
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.randomness.kernels import coins_above
+from deniable.words import Fact, word
 
 _MOST_ROWS = 10
 _BLOCK = 1 << 15
@@ -86,12 +91,7 @@ class LocalHashing(PureProtocol):
     def parameters(self) -> dict[str, Any]:
         return {"hash_bits": self.hash_bits}
 
-    @property
-    def cost(self) -> Cost:
-        return Cost(float(WORD_BYTES * (self.hash_bits + 2)), float((1 << self.hash_bits) - 1))
-
-    @property
-    def attack(self) -> float:
+    def _attack(self) -> float:
         """Guess any answer with the reported hash; of the 2^r hashes, those of no answer are a smaller number.
 
         The linear hashes do a few percent better for the respondent than random ones; the count is theirs.
@@ -100,17 +100,15 @@ class LocalHashing(PureProtocol):
         used = mean_image(self.domain.size, self.hash_bits)
         return (float(self.p) * used + lie * (g - used)) / self.domain.size
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return self._told("answers")
 
-    def _told(self, noun: str) -> list[str]:
+    def _told(self, noun: str) -> Sequence[Fact]:
         groups, size = 1 << self.hash_bits, self.domain.size
         each = math.floor(max(1.0, size / groups) + 0.5)
-        keep = percent(float(self.response.keep))
         return [
-            f"A hash function is drawn for this report alone. It puts the {size:,} {noun} into {groups} groups of "
-            f"about {each:,} each.",
-            f"A coin decides whether your group is kept. It says “keep” with probability {keep}.",
+            word(f"story.hash.{noun}", n=size, groups=str(groups), each=each),
+            word("story.hash.keep", chance=percent(float(self.response.keep))),
         ]
 
     @property
@@ -131,36 +129,21 @@ class LocalHashing(PureProtocol):
         return Fraction(1, 1 << self.hash_bits)
 
     @property
-    def ratio(self) -> Fraction:
-        return self.response.ratio
-
-    @property
-    def everyone(self) -> Fraction:  # type: ignore[override]
+    def _everyone(self) -> Fraction:  # type: ignore[override]
         """The matrix of zeros with a hash of zeros: the only report with the hash of every answer."""
         return self.response.false / (1 << self.hash_bits * self.index_bits)
 
     @property
-    def bystander(self) -> Fraction | None:
-        # Of three answers that are not the sum of each other the hashes are independent; with four answers there are.
+    def _third(self) -> Fraction | None:
+        # The hashes of three answers are independent unless one is the sum of the others: from four answers on there
+        # are three such answers.
         return self.q * (1 - self.q) if self.domain.size > 3 else None
 
     @property
     def _fields_bits(self) -> int:
         return self.hash_bits * (self.index_bits + 1)
 
-    @property
-    def report_bytes(self) -> int:
-        return -(-self._fields_bits // 8)
-
-    @property
-    def report_forms(self) -> int:
-        return 1 << self._fields_bits
-
-    @property
-    def tally_size(self) -> int:
-        return 1 << self.index_bits
-
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         length, keep, width = self._single
         matrix = bits.integer_list(1 << length, self.hash_bits)
         kept, drawn = bits.kept_and_drawn(keep, 1 << self.hash_bits)
@@ -177,7 +160,7 @@ class LocalHashing(PureProtocol):
         """What a single report needs, looked up once."""
         return self.index_bits, self.response.keep, self.report_bytes
 
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes:
         # The keystream is the matrix, and where the hash is not kept, the random bits as well: only the hash bits
         # of kept reports are overwritten.
         width = self.report_bytes
@@ -244,13 +227,13 @@ class LocalHashing(PureProtocol):
         valid: NDArray[np.bool_] = numbers <= numbers.dtype.type((1 << self._fields_bits) - 1)
         return valid
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         if self._fields_bits % 8 == 0:
             return np.ones(len(reports), dtype=np.bool_)
         valid: NDArray[np.bool_] = reports[:, -1] >> np.uint8(self._fields_bits % 8) == 0
         return valid
 
-    def forgeries(self, answers: Any) -> Bytes:
+    def _forgeries(self, answers: Any) -> Bytes:
         """A matrix that gives these answers one hash and as few others as possible; and that of zeros, which gives it
         to all. Up to L - r + 1 answers fit into one of rank r."""
         first, *others = {int(one): None for one in answers}
@@ -261,18 +244,13 @@ class LocalHashing(PureProtocol):
         listed = np.frombuffer(report.to_bytes(self.report_bytes, "little"), dtype=np.uint8)
         return np.stack([listed, np.zeros_like(listed)])
 
-    @property
-    def likeliest(self) -> float:
-        return float(self.p) / 2.0 ** (self.hash_bits * self.index_bits)
-
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return self._count_fields(self._fields(reports), len(reports))
 
     def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
         return self._count_fields(self._fields_of_numbers(numbers), numbers.size)
 
-    @property
-    def halves(self) -> Halves | None:
+    def _halves(self) -> Halves | None:
         """A field is a half."""
         if self.hash_bits > 2:
             return None
@@ -362,6 +340,39 @@ class LocalHashing(PureProtocol):
         fields = np.concatenate(blocks, axis=1) if blocks else np.empty((self.hash_bits, 0), dtype=np.int64)
         return HashModel(Supports(self, reports, None), float(self.ratio - 1), fields, self.index_bits)
 
+    @remembered
+    def kernel(self) -> Kernel:
+        return (
+            super()
+            .kernel()
+            .but(
+                draw_numbers=self._many_numbers,
+                count_numbers=self._count_numbers,
+                valid_numbers=self._valid_numbers,
+                halves=self._halves,
+            )
+        )
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=lambda: Cost(float(WORD_BYTES * (self.hash_bits + 2)), float((1 << self.hash_bits) - 1)),
+            guess=self._attack,
+            forgeries=self._forgeries,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=lambda: self.response.ratio,
+            width=lambda: -(-self._fields_bits // 8),
+            forms=lambda: 1 << self._fields_bits,
+            counters=lambda: 1 << self.index_bits,
+            likeliest=lambda: float(self.p) / 2.0 ** (self.hash_bits * self.index_bits),
+        )
+
 
 def _parities(words: NDArray[Any]) -> NDArray[np.uint8]:
     """Numbers that are odd where a word has an odd number of ones; the words are used up."""
@@ -373,7 +384,7 @@ def _parities(words: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _orthogonal(vectors: list[int], length: int, most: int) -> list[int]:
-    """Up to so many independent bit vectors that have even overlap with all of the given ones.
+    """Up to `most` independent bit vectors that have even overlap with all of the given ones.
 
     >>> _orthogonal([0b01, 0b11], 2, 1), _orthogonal([0b01], 2, 2), _orthogonal([], 3, 2)
     ([], [2], [1, 2])
@@ -396,7 +407,7 @@ def best_hash_bits(epsilon: float) -> int:
 
 
 def mean_image(size: int, rows: int) -> float:
-    """The mean number of different hashes A v of v = 0 .. size - 1, A a uniform bit matrix with so many rows.
+    """The mean number of different hashes A v of v = 0 .. size - 1, for a uniform bit matrix A with `rows` rows.
 
     One bit of v at a time, from the lowest: `chance[m]` is the probability that the columns so far span m dimensions,
     `image[m]` the mean number of hashes of 0 .. (size mod 2^k) - 1 in that case. Where bit k of the size is set, all
@@ -424,6 +435,14 @@ def mean_image(size: int, rows: int) -> float:
 class OLH(LocalHashing):
     """Optimized local hashing.
 
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
+        hash_bits: Number of bits of the hash; the best number if 0.
+
+    Raises:
+        NumberError: The number of bits is out of range.
+
     >>> protocol = OLH(1024, epsilon=1)
     >>> protocol.hash_bits, protocol.report_bytes, protocol.response.keep.numerator
     (2, 3, 5543047035272007536)
@@ -431,10 +450,15 @@ class OLH(LocalHashing):
 
     name: ClassVar[str] = "OLH"
 
-    def figures(self, read: str) -> Figures | None:
+    def _in_order(self, n: int, read: str | None, population: bool) -> dict[str, Any]:
         """Shares of numbers also add up to those of ranges: the flat oracle."""
-        found = self.in_order(read, self.domain.size - 1) if isinstance(self.domain, Integers) else None
-        return found or super().figures(read)
+        if not isinstance(self.domain, Integers):
+            return {}
+        return in_order(self, n, read, self.domain.size - 1, population=population) or {}
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        return super().worth(n, read, population).but(**self._in_order(n, read, population))
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -443,7 +467,16 @@ class OLH(LocalHashing):
 
 
 class BLH(LocalHashing):
-    """Binary local hashing: one hash bit."""
+    """Binary local hashing: one hash bit.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
+        hash_bits: 1, or 0 for the same.
+
+    Raises:
+        NumberError: There is more than one hash bit.
+    """
 
     name: ClassVar[str] = "BLH"
 

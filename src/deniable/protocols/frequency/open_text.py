@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,18 +27,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels import Channel
-from deniable.domains import Categories, Domain, DomainLike, ListedDomain, Strings, Texts
+from deniable.domains import Categories, DomainLike, ListedDomain, Strings, Texts
 from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label, as_labels, label_spec
 from deniable.postprocess import apply, named
 from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.frequency.histogram import FrequencyProtocol
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import NAMED, Ask, Traits
+from deniable.protocols.worth import Worth
 from deniable.randomness import Bits
 from deniable.results import NOTHING, Estimate
 from deniable.results.significance import too_far, too_few, too_many
+from deniable.words import Word, word
 
 MOST_COUNTERS = 1 << 28
 
@@ -55,32 +61,31 @@ _FORGED_COHORTS = 16
 """Cohorts that are tried for the report that says most for some texts."""
 
 
-def cohort_step(cohorts: int, cells: int, kept: bool = False) -> str:
-    """The first step of every report about a text, in words; the hash function may be kept for all reports."""
-    drawn = "is drawn once and kept for all your reports" if kept else "is drawn"
-    return (
-        f"One of {cohorts:,} public hash functions {drawn}, each with the same probability. It puts every text there "
-        f"is into one of {cells:,} cells, so many texts share yours."
-    )
+def cohort_step(cohorts: int, cells: int, kept: bool = False) -> Word:
+    """The first step of every report about a text; the hash function may be kept for all reports."""
+    return word("story.cohort.kept" if kept else "story.cohort", cohorts=cohorts, cells=cells)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TextEstimate(Estimate):
-    """An estimate of listed strings, with what they leave over."""
+    """An estimate of listed strings, with what they leave over.
+
+    Args:
+        unlisted_noise: The standard error of `unlisted` for the respondents as they are.
+    """
 
     is_whole: ClassVar[bool] = False
 
     unlisted_noise: float = 0.0
-    """The standard error of `unlisted` for the respondents as they are."""
 
     @property
     def unlisted(self) -> float:
-        """Estimated share of the people whose string is none of the candidates."""
+        """Estimated share of the people whose string is not a candidate."""
         return float(1 - (self.raw or self).frequencies.sum())
 
     @property
     def unlisted_stderr(self) -> float:
-        """Of `unlisted`, noise and sampling error."""
+        """The standard error of `unlisted`: noise and sampling error."""
         if not self.n:
             return math.nan
         share = min(max(self.unlisted, 0.0), 1.0)
@@ -104,7 +109,7 @@ class TextEstimate(Estimate):
 
     @property
     def enough(self) -> NDArray[np.bool_]:
-        """Which candidates stand out of the noise: at least 2 standard errors above zero.
+        """Which candidates stand out of the noise: at least 2 standard errors above zero, with an interval above zero.
 
         None does where the noise would hide even an answer that everybody gave. Of candidates that nobody holds, one
         in 44 passes by chance, and more while popular strings are missing from the list (one in 27 was the most seen
@@ -113,7 +118,7 @@ class TextEstimate(Estimate):
         """
         unbiased = self.raw or self
         hidden = ENOUGH * unbiased.errors(population=False)  # an answer that nobody gives has no sampling error
-        return (unbiased.frequencies >= hidden) & (hidden < 1)
+        return (unbiased.frequencies >= hidden) & (hidden < 1) & (unbiased.interval()[:, 0] > 0)
 
     @property
     def verdict(self) -> str:
@@ -131,14 +136,23 @@ class TextEstimate(Estimate):
             "ask more people, raise epsilon, or name other candidates"
         )
 
-    def __str__(self) -> str:
-        rest = f"unlisted: {self.unlisted:.4f} +- {self.unlisted_stderr:.4f}"
-        return f"{super().__str__()}\n{self.verdict}\n{rest}" if self.n else super().__str__()
+    @property
+    def remark(self) -> str:
+        return self.verdict if self.n else ""
+
+
+COLLIDES = {"unbiased": "a fixed hash collides: the estimate is unbiased over redrawn keys"}
+"""The check that protocols with a fixed hash waive."""
 
 
 @dataclass(frozen=True)
 class TextProtocol(FrequencyProtocol):
-    """Cohorts, texts and candidates; a subclass writes what is done with one cohort's hash."""
+    """Cohorts, texts and candidates; a subclass writes what is done with one cohort's hash.
+
+    Args:
+        domain: `Strings` for any text, or a list of answers.
+        epsilon: Largest epsilon of a report.
+    """
 
     domain: Any
 
@@ -146,23 +160,22 @@ class TextProtocol(FrequencyProtocol):
 
         def __init__(self, domain: DomainLike, epsilon: Number) -> None: ...
 
-    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain, Strings)
-    advice: ClassVar[str] = "it needs text or a list of answers"
+    traits: ClassVar[Traits] = Traits(
+        takes=(ListedDomain, Strings),
+        advice="it needs text or a list of answers",
+        answers=NAMED,
+        candidates=lambda kind, ask: kind._offered(ask),
+        waived=COLLIDES,
+    )
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
-        if isinstance(domain, Strings):  # a list of answers is better served without hashing
-            yield cls(domain, epsilon)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if isinstance(ask.domain, Strings):  # a list of answers is better served without hashing
+            yield cls(ask.domain, ask.epsilon)
 
-    takes_candidates: ClassVar[bool] = True
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "a fixed hash collides: the estimate is unbiased over redrawn keys"}
-
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """With the other answers of these people, which collide."""
-        shares = self.truth(answers, people)
+        shares = self.worth().truth(answers, people)
         n = len(answers) if people is None else int(np.sum(people))
         others = np.square(shares).sum() - np.square(shares)
         return np.asarray(self.variance(n, shares, population=False, others=others)) / n**2
@@ -171,17 +184,6 @@ class TextProtocol(FrequencyProtocol):
     def variance(
         self, n: int, frequency: ArrayLike = 0.0, population: bool = True, others: ArrayLike | None = None
     ) -> Any: ...
-
-    @property
-    def needs_candidates(self) -> bool:
-        return self.is_open
-
-    @property
-    def tests(self) -> int:
-        return 1 if self.is_open else int(self.domain.size)
-
-    def _inputs(self) -> Iterator[tuple[Label, Any]]:
-        return Protocol._inputs(self) if self.is_open else super()._inputs()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -235,7 +237,7 @@ class TextProtocol(FrequencyProtocol):
 
     @abstractmethod
     def _binomials(self, block: Counts) -> Counts:
-        """Counts of one cohort, each of which is binomial by itself."""
+        """Counts of one cohort; each count by itself is binomial."""
 
     @abstractmethod
     def _decode(self, tally: Tally, labels: Sequence[Label]) -> TextEstimate: ...
@@ -246,14 +248,10 @@ class TextProtocol(FrequencyProtocol):
     def _cohort_bytes(self) -> int:
         return width_of(self.cohort_count)
 
-    @property
-    def tally_size(self) -> int:
-        return self.cohort_count * (1 + self._block)
-
-    def _one(self, value: Any, bits: Bits) -> bytes:
+    def draw(self, value: Any, bits: Bits) -> bytes:
         return self._report(value if self.is_open else as_text(self.domain.labels[value]), bits)
 
-    def _many(self, values: Any, bits: Bits) -> Bytes:
+    def draw_many(self, values: Any, bits: Bits) -> Bytes:
         if isinstance(values, Texts):
             return self._reports(values.entries, values.which, bits)
         return self._reports(self.domain.labels, values, bits)
@@ -273,12 +271,12 @@ class TextProtocol(FrequencyProtocol):
         width = self._cohort_bytes
         return from_bytes(reports[:, :width]).astype(np.int64), np.ascontiguousarray(reports[:, width:])
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         cohorts, rest = self._split(reports)
         valid: NDArray[np.bool_] = (cohorts < self.cohort_count) & self._valid_rest(rest)
         return valid
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         cohorts, rest = self._split(reports)
         counts = np.zeros(self.tally_size, dtype=np.int64)
         sizes, blocks = self._parts(counts)
@@ -286,8 +284,9 @@ class TextProtocol(FrequencyProtocol):
         self._fill(blocks, cohorts, rest)
         return counts
 
-    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
-        cohorts, rest = self._split(self._valid_rows(reports))
+    def _pieces(self, reports: Bytes) -> Iterator[tuple[int, Counts]]:
+        self._check_valid(reports)
+        cohorts, rest = self._split(reports)
         present, own = np.unique(cohorts, return_inverse=True)
         blocks = np.zeros((present.size, self._block), dtype=np.int64)
         self._fill(blocks, own, rest)
@@ -321,7 +320,7 @@ class TextProtocol(FrequencyProtocol):
             total[some] += np.unpackbits(own, axis=1, count=self._block, bitorder="little")
         blocks[cohorts] = total
 
-    def forgeries(self, answers: Any) -> Bytes:
+    def _forgeries(self, answers: Any) -> Bytes:
         """A forger chooses the cohort: what it would send in some of them."""
         known = None if self.is_open else self.domain.labels
         texts = [as_text(answers[i] if known is None else known[answers[i]]) for i in range(len(answers))]
@@ -336,7 +335,7 @@ class TextProtocol(FrequencyProtocol):
     def _forged_rest(self, texts: Sequence[str], cohort: int) -> Bytes:
         """What says most for these texts in a cohort: reports without it."""
 
-    def any_reports(self, count: int, bits: Bits) -> Bytes:
+    def _any_reports(self, count: int, bits: Bits) -> Bytes:
         cohorts = bits.integers(self.cohort_count, count)
         head = cohorts.astype("<u2")[:, None].view(np.uint8)[:, : self._cohort_bytes]
         return np.hstack([head, self._any_rest(count, bits)])
@@ -361,14 +360,12 @@ class TextProtocol(FrequencyProtocol):
 
     def estimate(self, tally: Tally, candidates: Any = None) -> TextEstimate:
         """Counts of the candidates, with error bars; a closed domain's answers are its candidates."""
-        return self._read(tally, self._candidates(candidates), self._decode)
-
-    def _read(
-        self, tally: Tally, labels: Sequence[Label], decode: Callable[[Tally, Sequence[Label]], TextEstimate]
-    ) -> TextEstimate:
         self._check_tally(tally)
-        found = decode(tally, labels) if tally.n else TextEstimate.nothing(labels, self.name)
-        return replace(found, check=partial(self.misfit, tally))
+        return replace(self.infer(tally, candidates), check=partial(self.misfit, tally))
+
+    def infer(self, tally: Tally, candidates: Any = None) -> TextEstimate:
+        labels = self._candidates(candidates)
+        return self._decode(tally, labels) if tally.n else TextEstimate.nothing(labels, self.name)
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         # Cohorts are drawn evenly; within one, every count is binomial between two known probabilities.
@@ -382,9 +379,6 @@ class TextProtocol(FrequencyProtocol):
             many = min(many, too_many(float(counts.max()), n, most, tests))
         even = np.full(self.cohort_count, 1 / self.cohort_count)
         return [few, many, too_far(sizes.astype(np.float64) * worth, even)]
-
-    def _estimate(self, tally: Tally) -> Estimate:
-        return self._decode(tally, self._candidates(None))
 
     def _candidates(self, candidates: Any) -> Sequence[Label]:
         if candidates is None:
@@ -413,6 +407,29 @@ class TextProtocol(FrequencyProtocol):
     @abstractmethod
     def _closed(self, labels: Sequence[Label]) -> TextProtocol:
         """The same law for a closed list of answers."""
+
+    @remembered
+    def kernel(self) -> Kernel:
+        return super().kernel().but(pieces=self._pieces)
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            variances=self._figure_variances,
+            tests=lambda: 1 if self.is_open else int(self.domain.size),
+            forgeries=self._forgeries,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=lambda: self._no_inputs() if self.is_open else base.inputs(),
+            counters=lambda: self.cohort_count * (1 + self._block),
+            any_reports=self._any_reports,
+            checks=self._misfits,
+        )
 
 
 def as_text(label: Label) -> str:

@@ -54,15 +54,29 @@ from deniable.domains.text import as_key, text_digest
 from deniable.errors import DomainError, NumberError
 from deniable.exact import WORD, Dyadic, Number
 from deniable.labels import Label
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, kind_named, percent
+from deniable.protocols.base import Positions, Protocol, kind_named, percent
 from deniable.protocols.blanket import Blanket, power, supporting
 from deniable.protocols.frequency.bit_rows import positional_popcount, row_weights, usual_weights
-from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text, cohort_step
+from deniable.protocols.frequency.open_text import (
+    COLLIDES,
+    MOST_COUNTERS,
+    TextEstimate,
+    TextProtocol,
+    as_text,
+    cohort_step,
+)
 from deniable.protocols.frequency.unary import bitmap_operations, packed_bytes, padding_is_zero, set_bits
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.structures import Hashed
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results import Weights
+from deniable.results.bounds import Numbers
+from deniable.words import Fact, word
 
 Method = Literal["auto", "least-squares", "non-negative", "lasso"]
 
@@ -73,20 +87,28 @@ _MOST = {"bloom_bits": 1 << 16, "hashes": 8, "cohorts": 1 << 16}
 class RAPPOR(TextProtocol):
     """One-time RAPPOR. One hash has the smallest error; two is what the first deployment used.
 
+    With `first` and `forever`, the epsilons of one report and of a kept state, it is `LRAPPOR`.
+
+    Args:
+        domain: `Strings` for any text, or a list of answers.
+        epsilon: Largest epsilon of a report; not together with `first`.
+        bloom_bits: Size of the Bloom filter.
+        hashes: Number of hash functions.
+        cohorts: Number of sets of hash functions.
+        key: Selects the hash functions for a list of answers; open text brings its own.
+
     >>> protocol = RAPPOR(Strings(), epsilon=4)
     >>> protocol.report_bytes, protocol.tally_size, round(float(protocol.flip), 4)
     (17, 1032, 0.2689)
     """
 
     name: ClassVar[str] = "RAPPOR"
-    formula_for: ClassVar[str] = "one answer alone"
+    traits: ClassVar[Traits] = Traits(waived=lambda protocol: protocol._waived())
 
     bloom_bits: int = 128
     hashes: int = 2
     cohorts: int = 8
     key: Any = field(default=None, kw_only=True)
-    """Names the hash functions. Given for a closed domain only: open text brings its own, and its cells and cohorts
-    are not used here."""
 
     if TYPE_CHECKING:
 
@@ -136,11 +158,7 @@ class RAPPOR(TextProtocol):
         """P(a bit of a report is another than that of the filter)."""
         return self.flip.value
 
-    @property
-    def ratio(self) -> Fraction:
-        return ((1 - self.sent_flip) / self.sent_flip) ** (2 * self.hashes)
-
-    def blankets(self) -> tuple[Blanket, ...]:
+    def _blankets(self) -> tuple[Blanket, ...]:
         """One pair of bits for each hash function: filters without a common position are the worst."""
         flip = self.sent_flip
         odds = (1 - flip) / flip
@@ -150,39 +168,25 @@ class RAPPOR(TextProtocol):
         sizes = {"bloom_bits": self.bloom_bits, "hashes": self.hashes, "cohorts": self.cohorts}
         return sizes if self.is_open else sizes | {"key": self.key}
 
-    @property
-    def cost(self) -> Cost:
-        return Cost(
-            WORD_BYTES * (1 + self.hashes) + packed_bytes(self.bloom_bits), 1 + bitmap_operations(self.bloom_bits)
-        )
-
-    @property
-    def leverage(self) -> float:
-        """Of a single candidate: all bits of its filter in a cohort are set, and no others."""
-        return 1 / (1 - 2 * float(self.sent_flip))
-
-    @property
-    def poisoning(self) -> float:
-        return 2 * self.leverage
-
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(["rye", "sourdough", "naïve"], 1, 4, 1, 2)
         yield cls(["rye", "sourdough", "naïve", "baguette", "食パン", ""], 1, 4, 2, 2)
 
-    @property
-    def waived(self) -> Mapping[str, str]:
+    def _waived(self) -> Mapping[str, str]:
         if self.hashes == 1:
-            return super().waived
-        return {**super().waived, "support": "Bloom filters overlap in part: there are more than two likelihoods"}
+            return COLLIDES
+        return {
+            **COLLIDES,
+            "support": "Bloom filters overlap in part: there are more than two likelihoods",
+        }
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        flip = percent(float(self.flip))
-        return [
-            cohort_step(self.cohorts, self.bloom_bits),
-            f"That hash function sets {self.hashes} of {self.bloom_bits:,} bits for your text. Then every bit is "
-            f"flipped with probability {flip}, one coin each.",
-        ]
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        return [cohort_step(self.cohorts, self.bloom_bits), self._filter_step()]
+
+    def _filter_step(self) -> Fact:
+        chance = percent(float(self.flip))
+        return word("story.filter", hashes=str(self.hashes), width=self.bloom_bits, chance=chance)
 
     @property
     def cohort_count(self) -> int:
@@ -191,10 +195,6 @@ class RAPPOR(TextProtocol):
     @property
     def _block(self) -> int:
         return self.bloom_bits
-
-    @property
-    def report_bytes(self) -> int:
-        return self._cohort_bytes + -(-self.bloom_bits // 8)
 
     def _closed(self, labels: Sequence[Label]) -> Self:
         return replace(self, domain=Categories(labels), key=self.key)
@@ -233,12 +233,12 @@ class RAPPOR(TextProtocol):
 
     # -- the collector -----------------------------------------------------------------------------
 
-    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+    def _plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         rows = self._rows(reports)
         others = self.bloom_bits - self.hashes
         low, high = usual_weights(others, float(self.sent_flip), more=self.hashes)
         weights = row_weights(np.ascontiguousarray(self._split(rows)[1]))
-        return self._valid(rows) & (weights >= low) & (weights <= high)
+        return self.valid(rows) & (weights >= low) & (weights <= high)
 
     def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]:
         return padding_is_zero(reports, self.bloom_bits)
@@ -293,7 +293,12 @@ class RAPPOR(TextProtocol):
         """
         if method not in get_args(Method):
             raise NumberError(f"there is no decoder {method!r}: use one of {', '.join(get_args(Method))}")
-        return self._read(tally, self._candidates(candidates), partial(self._decode, method=method))
+        self._check_tally(tally)
+        return replace(self.infer(tally, candidates, method), check=partial(self.misfit, tally))
+
+    def infer(self, tally: Tally, candidates: Any = None, method: Method = "auto") -> TextEstimate:
+        labels = self._candidates(candidates)
+        return self._decode(tally, labels, method) if tally.n else TextEstimate.nothing(labels, self.name)
 
     @property
     def _extremes(self) -> tuple[float, float]:
@@ -317,6 +322,7 @@ class RAPPOR(TextProtocol):
                 f"{len(labels)} candidates are more than the {data.capacity} that these filters tell apart: "
                 'use method="lasso", or more bits or cohorts in the next collection'
             )
+        reach = found.moved / (1 - 2 * flip)
         unbiased = TextEstimate(
             labels,
             tally.n,
@@ -325,7 +331,8 @@ class RAPPOR(TextProtocol):
             self.name,
             name,
             unlisted_noise=found.unlisted_stderr,
-            weights=Weights(-found.moved / (1 - 2 * flip), found.moved / (1 - 2 * flip)),
+            weights=Weights(-reach, reach),
+            bounds=Numbers.between(-reach, reach, found.counts / tally.n, tally.n),
         )
         if method != "non-negative":
             return unbiased
@@ -354,6 +361,30 @@ class RAPPOR(TextProtocol):
         if population:
             spread = spread + n * f * (1 - f)
         return float(spread) if np.ndim(spread) == 0 else spread
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            formula_for="one answer alone",
+            cost=lambda: Cost(
+                WORD_BYTES * (1 + self.hashes) + packed_bytes(self.bloom_bits), 1 + bitmap_operations(self.bloom_bits)
+            ),
+            # For a single candidate: all bits of its filter in a cohort are set, and no others.
+            leverage=lambda: 1 / (1 - 2 * float(self.sent_flip)),
+            moved=lambda: 2 * self.worth().leverage,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            structure=lambda: Hashed("positions", self.bloom_bits, self.hashes),
+            ratio=lambda: ((1 - self.sent_flip) / self.sent_flip) ** (2 * self.hashes),
+            blankets=self._blankets,
+            width=lambda: self._cohort_bytes + -(-self.bloom_bits // 8),
+            plausible=self._plausible,
+        )
 
 
 Floats = NDArray[np.float64]

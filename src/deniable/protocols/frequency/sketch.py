@@ -19,6 +19,8 @@ Error      of a count, with s = q + (p - q) / m and n_x the people with string x
            for CMS n (m / (m - 1))^2 p q / (p - q)^2 + sum over x != v of [n_x^2 / k + n_x (1 - 1 / k)] / (m - 1).
            The sum of all n_x^2, of strings listed or not, is estimated without bias from the sketch itself: from how
            often two reports of one cohort agree on a cell
+Interval   Clopper-Pearson of the reports that support a string, with fewer reports for the collisions. Those with the
+           most common candidates are known: they are taken off, and the interval reaches from there to the estimate
 Report     the cohort in 1 or 2 bytes, then the inner report
 Cost       as the inner protocol, and a SHA-256; k (m + 1) counters
 Source     Apple, Learning with Privacy at Scale, 2017; Bassily and Smith 2015; Wang et al. 2017
@@ -30,7 +32,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -41,8 +42,7 @@ from deniable.domains import Categories, DomainLike, Integers, Strings, load_dom
 from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
-from deniable.protocols.blanket import Blanket
+from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.local_hashing import BLH, OLH
 from deniable.protocols.frequency.open_text import (
@@ -53,12 +53,20 @@ from deniable.protocols.frequency.open_text import (
     cohort_step,
 )
 from deniable.protocols.frequency.unary import SUE
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.structures import Hashed
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results import Weights
+from deniable.results.bounds import Numbers, Without
+from deniable.words import Fact
 
 _BLOCK_CELLS = 1 << 24
+_COMMON = 32
+"""Candidates whose collisions are looked at one by one."""
 
 
 @dataclass(frozen=True)
@@ -98,22 +106,19 @@ class SketchProtocol(TextProtocol):
     def parameters(self) -> dict[str, Any]:
         return {} if self.is_open else {"hashing": self.hashing.spec()}
 
-    @property
-    def cost(self) -> Cost:
-        inner = self.inner.cost
+    def _cost(self) -> Cost:
+        inner = self.inner.worth().cost
         return Cost(WORD_BYTES + inner.random_bytes, 1 + inner.operations)
 
-    @property
-    def leverage(self) -> float:
+    def _leverage(self) -> float:
         """What one forged report in a cell adds to the count of a string there: the mean cell is taken off."""
         cells = self.hashing.cells
-        return float((cells * self.inner.leverage - 1) / (cells - 1))
+        return float((cells * self.inner.worth().leverage - 1) / (cells - 1))
 
-    @property
-    def poisoning(self) -> float:
+    def _poisoning(self) -> float:
         """The same between a report that supports the cell and one that does not."""
         cells = self.hashing.cells
-        return float(cells / (cells - 1) * self.inner.poisoning)
+        return float(cells / (cells - 1) * self.inner.worth().moved)
 
     @property
     def _cells(self) -> Integers:
@@ -128,19 +133,7 @@ class SketchProtocol(TextProtocol):
     def _block(self) -> int:
         return self.inner.tally_size
 
-    @property
-    def report_bytes(self) -> int:
-        return self._cohort_bytes + self.inner.report_bytes
-
-    @property
-    def ratio(self) -> Fraction:
-        return self.inner.ratio
-
-    def blankets(self) -> tuple[Blanket, ...]:
-        """Those of the inner protocol: texts that share a cell in some cohort are not worse than others."""
-        return self.inner.blankets()
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return [cohort_step(self.cohort_count, self.hashing.cells), *self.inner._told("cells")]
 
     def _closed(self, labels: Sequence[Label]) -> Self:
@@ -149,10 +142,10 @@ class SketchProtocol(TextProtocol):
     # -- the device --------------------------------------------------------------------------------
 
     def _one_text(self, text: str, cohort: int, bits: Bits) -> bytes:
-        return self.inner._one(self.hashing.cell(text, cohort), bits)
+        return self.inner.draw(self.hashing.cell(text, cohort), bits)
 
     def _many_texts(self, labels: Sequence[Label], which: Positions, cohorts: Positions, bits: Bits) -> Bytes:
-        return self.inner._many(self._cells_of(labels, which, cohorts), bits)
+        return self.inner.draw_many(self._cells_of(labels, which, cohorts), bits)
 
     def _cells_of(self, labels: Sequence[Label], which: Positions, cohorts: Positions) -> Positions:
         """The cells of labels[which[i]] in cohorts[i]."""
@@ -166,23 +159,23 @@ class SketchProtocol(TextProtocol):
 
     # -- the collector -----------------------------------------------------------------------------
 
-    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+    def _plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         rows = self._rows(reports)
-        good = self._valid(rows)
-        good[good] = self.inner.plausible(np.ascontiguousarray(self._split(rows[good])[1]))
+        good = self.valid(rows)
+        good[good] = self.inner.law().plausible(np.ascontiguousarray(self._split(rows[good])[1]))
         return good
 
     def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]:
-        return self.inner._valid(reports)
+        return self.inner.valid(reports)
 
     def _forged_rest(self, texts: Sequence[str], cohort: int) -> Bytes:
-        return self.inner.forgeries(np.array([self.hashing.cell(text, cohort) for text in texts]))
+        return self.inner.worth().forgeries(np.array([self.hashing.cell(text, cohort) for text in texts]))
 
     def _any_rest(self, count: int, bits: Bits) -> Bytes:
-        return self.inner.any_reports(count, bits)
+        return self.inner.law().any_reports(count, bits)
 
     def _count_rest(self, reports: Bytes) -> Counts:
-        return self.inner._count(reports)
+        return self.inner.count(reports)
 
     def _table(self, labels: Sequence[Label]) -> Positions:
         """The cell of each label in each cohort."""
@@ -229,10 +222,30 @@ class SketchProtocol(TextProtocol):
         variance = self._spread(n, own, others)
         # Candidates that share a cell share its noise, so their errors add up rather than cancel.
         left_over = float(variance.sum()) + self._spread(1, 0, 1) * sharing
-        weights = Weights(self.leverage - self.poisoning, self.leverage)
-        return TextEstimate(
-            labels, n, estimated, variance, self.name, unlisted_noise=math.sqrt(left_over) / n, weights=weights
-        )
+        weights = Weights(self.worth().leverage - self.worth().moved, self.worth().leverage)
+        rest = math.sqrt(left_over) / n
+        result = TextEstimate(labels, n, estimated, variance, self.name, unlisted_noise=rest, weights=weights)
+        return replace(result, bounds=self._bounds(result, cells, sizes, others))
+
+    def _bounds(self, found: TextEstimate, cells: Positions, sizes: Counts, others: Any) -> Without:
+        """A report supports a string or not, so its count is binomial; collisions make it worth less.
+
+        Collisions with common candidates are known. The variance spreads them over all keys; for this key a string has
+        them or has not: they are taken off.
+        """
+        n, m, own = found.n, self.hashing.cells, np.clip(found.counts, 0, found.n)
+        added, known = np.zeros(len(own)), np.zeros(len(own))
+        for place in np.argsort(-own, kind="stable")[:_COMMON]:
+            together = (cells == cells[place]) @ sizes / n
+            together[place] = 1 / m  # with itself nothing collides
+            added += own[place] * (together - 1 / m) * m / (m - 1)
+            known += own[place] ** 2
+            known[place] -= own[place] ** 2
+        lowest, highest, _ = found.weights or Weights(0.0, 0.0)
+        numbers = Numbers.between(lowest, highest, (found.counts - added) / n, n)
+        # What the figure has as error, over what is left without these collisions.
+        left = self._spread(n, own, np.maximum(others - known, n - own)) + own * (1 - own / n)
+        return Without(replace(numbers, errors=numbers.errors * found.errors() * n / np.sqrt(left)), found.frequencies)
 
     def _sum_of_squares(self, agreement: float, sizes: Counts, n: int) -> float:
         """Estimates the sum of n_x^2, from the squares of all estimated cells.
@@ -270,9 +283,35 @@ class SketchProtocol(TextProtocol):
         noise = (own * p * (1 - p) + (n - own) * other * (1 - other)) / (p - q) ** 2
         return (m / (m - 1)) ** 2 * noise + (squares - (n - own)) / (k * (m - 1))
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=self._cost,
+            leverage=self._leverage,
+            moved=self._poisoning,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            structure=lambda: Hashed("hashing.cell", self.hashing.cells),
+            width=lambda: self._cohort_bytes + self.inner.report_bytes,
+            ratio=lambda: self.inner.ratio,
+            # Those of the inner protocol: texts that share a cell in some cohort are not worse than others.
+            blankets=lambda: self.inner.law().blankets,
+            plausible=self._plausible,
+        )
+
 
 class CMS(SketchProtocol):
     """Count mean sketch. A report has a bit a cell, so choose few cells, say 1024.
+
+    Args:
+        domain: `Strings` for any text, or a list of answers.
+        epsilon: Largest epsilon of a report.
+        hashing: The hash functions for a list of answers; open text brings its own.
 
     >>> protocol = CMS(Strings(cells=1024), epsilon=4)
     >>> protocol.report_bytes, protocol.tally_size
@@ -297,6 +336,11 @@ class CMS(SketchProtocol):
 class HCMS(SketchProtocol):
     """Hadamard count mean sketch.
 
+    Args:
+        domain: `Strings` for any text, or a list of answers.
+        epsilon: Largest epsilon of a report.
+        hashing: The hash functions for a list of answers; open text brings its own.
+
     >>> HCMS(Strings(), epsilon=4).report_bytes
     4
     """
@@ -315,6 +359,12 @@ class HCMS(SketchProtocol):
 @dataclass(frozen=True)
 class OLHSketch(SketchProtocol):
     """Optimized local hashing of open text.
+
+    Args:
+        domain: `Strings` for any text, or a list of answers.
+        epsilon: Largest epsilon of a report.
+        hash_bits: Number of bits of the second hash, from cells to groups; the best number if 0.
+        hashing: The hash functions for a list of answers; open text brings its own.
 
     >>> protocol = OLHSketch(Strings(), epsilon=1)
     >>> reports = protocol.privatize(["sourdough", "rye", "sourdough"])

@@ -15,7 +15,7 @@ Source     Ye and Barg 2018; Wang et al. 2016
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -25,22 +25,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels.closed_forms import best_subset_size
-from deniable.domains import Domain, DomainLike, Integers
+from deniable.domains import DomainLike, Integers
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import (
     BitCounter,
     positional_popcount,
     random_subsets,
     row_weights,
 )
-from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.frequency.histogram import PureProtocol, in_order
 from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zero
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, histogram, to_bytes, width_of
 from deniable.protocols.tally import Adder, Counts, Halves
+from deniable.protocols.traits import Ask, Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits, listed_bits
 from deniable.randomness.kernels import BLOCK, integers_below
+from deniable.words import Fact, word
 
 MOST_MEMBERS = 1 << 20
 """The largest subset: a device draws it in a few seconds."""
@@ -56,14 +62,14 @@ _SHARES = (0.02, 0.05, 0.1, 0.2, 0.35)
 
 @dataclass(frozen=True)
 class Subsets:
-    """How a subset of so many members is written, read and counted: as a bitmap, or as a list where that is shorter.
+    """How a subset of a fixed size is written, read and counted: as a bitmap, or as a list if that is shorter.
 
     >>> Subsets(1024, 275).report_bytes, Subsets(1024, 3).report_bytes
     (128, 6)
     """
 
     size: int
-    """Of the whole set."""
+    """The size of the whole set."""
     members: int
 
     @property
@@ -89,7 +95,7 @@ class Subsets:
 
     @property
     def operations(self) -> float:
-        """Of counting one report."""
+        """The operations for counting one report."""
         return min(float(self.members), bitmap_operations(self.size))
 
     @property
@@ -154,7 +160,7 @@ class Subsets:
         return from_bytes(reports.reshape(-1, self._width)).reshape(len(reports), -1)
 
     def valid_maps(self, maps: NDArray[Any]) -> NDArray[np.bool_]:
-        """Of bitmaps that are numbers."""
+        """Which bitmaps, given as numbers, are valid."""
         valid: NDArray[np.bool_] = np.bitwise_count(maps) == self.members
         valid &= maps <= maps.dtype.type((1 << self.size) - 1)
         return valid
@@ -211,7 +217,7 @@ class Subsets:
 
 @lru_cache(maxsize=16)
 def _flags(bits: int) -> NDArray[np.int64]:
-    """Which numbers of so many bits have each bit, one row per bit."""
+    """Which numbers of `bits` bits have each bit set, one row per bit."""
     return np.arange(1 << bits) >> np.arange(bits)[:, None] & 1
 
 
@@ -267,12 +273,23 @@ def best_sizes(answers: int, epsilon: float) -> list[int]:
 class SubsetSelection(PureProtocol):
     """Subset selection; without a size, the one with the smallest error of an answer that nobody gave.
 
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
+        subset_size: Number of answers in a report; the best number if 0.
+
+    Raises:
+        NumberError: The size is out of range.
+
     >>> protocol = SubsetSelection(1024, epsilon=1)
     >>> protocol.subset_size, protocol.report_bytes
     (275, 128)
     """
 
     name: ClassVar[str] = "SubsetSelection"
+    traits: ClassVar[Traits] = Traits(
+        candidates=lambda kind, ask: kind._offered(ask),
+    )
 
     subset_size: int = 0
 
@@ -311,52 +328,42 @@ class SubsetSelection(PureProtocol):
     def q(self) -> Fraction:
         return (self.subset_size - self.p) / (self.domain.size - 1)
 
-    @property
-    def ratio(self) -> Fraction:
+    def _ratio(self) -> Fraction:
         rest = self.domain.size - self.subset_size
         return self.p * rest / ((1 - self.p) * self.subset_size)
 
     @property
-    def bystander(self) -> Fraction | None:
+    def _third(self) -> Fraction | None:
         d, w = self.domain.size, self.subset_size
         if d < 3:
             return None
         return (self.p * (w - 1) * (d - w) + (1 - self.p) * w * (d - 1 - w)) / ((d - 1) * (d - 2))
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        holds = percent(float(self.holds))
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        chance = percent(float(self.holds))
         return [
-            f"The report is a set of {self.subset_size:,} of the {self.domain.size:,} answers. A coin puts yours among "
-            f"them with probability {holds}.",
-            "All other members are drawn from the other answers, each with the same probability.",
+            word("story.subset", members=self.subset_size, n=self.domain.size, chance=chance),
+            word("story.subset.rest"),
         ]
 
     @property
-    def support_size(self) -> int:
+    def _support_size(self) -> int:
         return self.subset_size
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
         """The usual size first, then those that are better for other shares."""
-        if isinstance(domain, cls.takes):
-            usual = cls(domain, epsilon)
+        if isinstance(ask.domain, cls.traits.takes):
+            usual = cls(ask.domain, ask.epsilon)
             yield usual
             sizes = best_sizes(usual.domain.size, float(usual.epsilon))
             yield from (replace(usual, subset_size=size) for size in sizes if size != usual.subset_size)
 
-    def figures(self, read: str) -> Figures | None:
+    def _in_order(self, n: int, read: str | None, population: bool) -> dict[str, Any]:
         """Over numbers in order their shares also add up to those of ranges, with errors that repel each other."""
-        found = self.in_order(read, self.domain.size - 1) if isinstance(self.domain, Integers) else None
-        return found or super().figures(read)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(WORD_BYTES * (1 + self.subset_size - float(self.p)), self.subsets.operations)
-
-    @property
-    def attack(self) -> float:
-        """Guess any member of the subset."""
-        return float(self.p / self.subset_size)
+        if not isinstance(self.domain, Integers):
+            return {}
+        return in_order(self, n, read, self.domain.size - 1, population=population) or {}
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -369,24 +376,12 @@ class SubsetSelection(PureProtocol):
         """What a report is."""
         return Subsets(self.domain.size, self.subset_size)
 
-    @property
-    def report_bytes(self) -> int:
-        return self.subsets.report_bytes
-
-    @property
-    def report_forms(self) -> int:
-        return self.subsets.forms
-
-    @property
-    def tally_size(self) -> int:
-        return self.domain.size
-
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         held = bits.bernoulli(self.holds)
         others = bits.subset(self.subsets.everything ^ 1 << value, self.subset_size - held)
         return self.subsets.written(others | held << value)
 
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes:
         if self.subsets.few is not None and values.size >= _MANY:
             return to_bytes(SubsetSelection._many_numbers(self, values, bits), self.report_bytes)
         held = bits.bernoulli(self.holds, values.size)
@@ -395,31 +390,28 @@ class SubsetSelection(PureProtocol):
 
     def _many_numbers(self, values: Positions, bits: Bits) -> NDArray[Any]:
         if self.subsets.few is None or values.size < _MANY:
-            return super()._many_numbers(values, bits)
+            return from_bytes(self.draw_many(values, bits))
         return self.subsets.drawn(values, bits.bernoulli(self.holds, values.size), bits)
 
     def _valid_numbers(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
-        return super()._valid_numbers(numbers) if self.subsets.listed else self.subsets.valid_maps(numbers)
+        return (
+            self.valid(to_bytes(numbers, self.report_bytes))
+            if self.subsets.listed
+            else self.subsets.valid_maps(numbers)
+        )
 
     def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
         if self.subsets.few is None or numbers.size < _MANY:
-            return super()._count_numbers(numbers)
+            return self.count(to_bytes(numbers, self.report_bytes))
         return self.subsets.count_maps(numbers)
 
-    @property
-    def halves(self) -> Halves | None:
-        return self.subsets.halves
-
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.subsets.valid(reports)
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return self.subsets.count(reports)
 
-    def _adder(self) -> Adder:
-        return self.subsets.adder() or super()._adder()
-
-    def forgeries(self, answers: Any) -> Bytes:
+    def _forgeries(self, answers: Any) -> Bytes:
         """These answers, as many as fit, and others: beginning at four places, as it may matter which."""
         found, size = [], self.domain.size
         for begin in range(0, size, max(1, -(-size // 4))):
@@ -428,9 +420,38 @@ class SubsetSelection(PureProtocol):
             found.append(self.subsets.written(sum(1 << one for one in listed[: self.subset_size])))
         return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), -1)
 
-    @property
-    def likeliest(self) -> float:
-        return float(self.p / math.comb(self.domain.size - 1, self.subset_size - 1))
-
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.subsets.flags(reports)
+
+    @remembered
+    def kernel(self) -> Kernel:
+        base = super().kernel()
+        return base.but(
+            draw_numbers=self._many_numbers,
+            count_numbers=self._count_numbers,
+            valid_numbers=self._valid_numbers,
+            halves=lambda: self.subsets.halves,
+            adder=lambda: self.subsets.adder() or base.adder(),
+        )
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=lambda: Cost(WORD_BYTES * (1 + self.subset_size - float(self.p)), self.subsets.operations),
+            # Guess any member of the subset.
+            guess=lambda: float(self.p / self.subset_size),
+            forgeries=self._forgeries,
+            **self._in_order(n, read, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=self._ratio,
+            width=lambda: self.subsets.report_bytes,
+            forms=lambda: self.subsets.forms,
+            counters=lambda: self.domain.size,
+            likeliest=lambda: float(self.p / math.comb(self.domain.size - 1, self.subset_size - 1)),
+        )

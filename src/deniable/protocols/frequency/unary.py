@@ -1,4 +1,4 @@
-"""Unary encodings: one bit an answer, each randomized by itself.
+"""Unary encodings: one bit per answer, each randomized by itself.
 
 SUE   symmetric (basic one-time RAPPOR): every bit is flipped with probability q = 1 / (e^(epsilon / 2) + 1)
 OUE   optimized: the true bit is a fair coin, every other bit is set with q = 1 / (e^epsilon + 1)
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,16 +30,22 @@ from deniable import exact
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally, independent_bits
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results.significance import sum_is_off
+from deniable.words import Fact, word
 
 _FEW_BITS = 64
-"""From so many on, a report with all bits set is too unlikely to matter."""
+"""From this number of bits on, a report with all bits set is too unlikely to matter."""
 
 
 class UnaryProtocol(PureProtocol):
@@ -64,24 +70,14 @@ class UnaryProtocol(PureProtocol):
         return self.other_bit.value
 
     @property
-    def ratio(self) -> Fraction:
-        # Two answers differ in two bits: set against clear, and clear against set.
-        return self.p * (1 - self.q) / (self.q * (1 - self.p))
-
-    @property
-    def everyone(self) -> Fraction:  # type: ignore[override]
+    def _everyone(self) -> Fraction:  # type: ignore[override]
         return (1 - self.p) * self.q**self.domain.size / (1 - self.q) if self.domain.size < _FEW_BITS else Fraction(0)
 
     @property
-    def bystander(self) -> Fraction | None:
+    def _third(self) -> Fraction | None:
         return self.q * (1 - self.q) if self.domain.size > 2 else None
 
-    @property
-    def cost(self) -> Cost:
-        return Cost(packed_bytes(self.domain.size) + WORD_BYTES, bitmap_operations(self.domain.size))
-
-    @property
-    def attack(self) -> float:
+    def _attack(self) -> float:
         """Guess any answer whose bit is set; all bits are clear with probability (1 - p) (1 - q)^(d - 1)."""
         d, p, q = self.domain.size, float(self.p), float(self.q)
         some = -math.expm1(d * math.log1p(-q))
@@ -91,30 +87,16 @@ class UnaryProtocol(PureProtocol):
     def examples(cls) -> Iterator[Protocol]:
         yield cls(["never", "once", "often"], 1)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return self._told("answers")
 
-    def _told(self, noun: str) -> list[str]:
-        other, own = percent(float(self.other_bit)), percent(float(self.true_bit))
+    def _told(self, noun: str) -> Sequence[Fact]:
         return [
-            f"There is one bit for each of the {self.domain.size:,} {noun}. Each bit of one that you did not give is "
-            f"set with probability {other}, one coin each.",
-            f"The bit of yours is set with probability {own}.",
+            word(f"story.bits.others.{noun}", n=self.domain.size, chance=percent(float(self.other_bit))),
+            word("story.bits.own", chance=percent(float(self.true_bit))),
         ]
 
-    @property
-    def report_bytes(self) -> int:
-        return -(-self.domain.size // 8)
-
-    @property
-    def report_forms(self) -> int:
-        return 1 << self.domain.size
-
-    @property
-    def tally_size(self) -> int:
-        return self.domain.size
-
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         other_bit, true_bit, size, width = self._single
         row, own = bits.lanes(other_bit, size), 1 << value
         row |= own
@@ -127,36 +109,32 @@ class UnaryProtocol(PureProtocol):
         """What a single report needs, looked up once."""
         return self.other_bit, self.true_bit, self.domain.size, self.report_bytes
 
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes:
         rows = bits.packed(self.other_bit, self.domain.size, values.size)
         set_bits(rows, values, bits.bernoulli(self.true_bit, values.size))
         return rows
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return padding_is_zero(reports, self.domain.size)
 
-    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+    def _plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         rows = self._rows(reports)
         low, high = usual_weights(self.domain.size - 1, float(self.q), more=1)
         weights = row_weights(rows)
-        return self._valid(rows) & (weights >= low) & (weights <= high)
+        return self.valid(rows) & (weights >= low) & (weights <= high)
 
-    def forgeries(self, answers: Any) -> Bytes:
+    def _forgeries(self, answers: Any) -> Bytes:
         """The bits of these answers, and no others."""
         flags = np.zeros((1, self.domain.size), dtype=np.uint8)
         flags[0, answers] = 1
         return np.packbits(flags, axis=1, bitorder="little")
 
-    @property
-    def likeliest(self) -> float:
+    def _likeliest(self) -> float:
         p, q = float(self.p), float(self.q)
         return max(p, 1 - p) * max(q, 1 - q) ** (self.domain.size - 1)
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return positional_popcount(reports)[: self.domain.size]
-
-    def _adder(self) -> BitCounter:
-        return BitCounter(self.report_bytes, self.domain.size)
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         return np.unpackbits(reports, axis=1, count=self.domain.size, bitorder="little").view(np.bool_)
@@ -170,10 +148,39 @@ class UnaryProtocol(PureProtocol):
             return n * (math.log1p(p * up) + others * math.log1p(q * up))
 
         total = sum_is_off(log_moment, n * (p + others * q), float(tally.counts.sum()) * worth)
-        return [*super()._misfits(tally, worth), total]
+        return [*super().law().checks(tally, worth), total]
 
     def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts:
         return independent_bits(truth, float(self.p), float(self.q), runs, random)
+
+    @remembered
+    def kernel(self) -> Kernel:
+        return (
+            super().kernel().but(adder=lambda: BitCounter(self.report_bytes, self.domain.size), simulate=self._simulate)
+        )
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=lambda: Cost(packed_bytes(self.domain.size) + WORD_BYTES, bitmap_operations(self.domain.size)),
+            guess=self._attack,
+            forgeries=self._forgeries,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=lambda: self.p * (1 - self.q) / (self.q * (1 - self.p)),
+            support=lambda: base.support and base.support._replace(independent=True),
+            width=lambda: -(-self.domain.size // 8),
+            forms=lambda: 1 << self.domain.size,
+            counters=lambda: self.domain.size,
+            plausible=self._plausible,
+            likeliest=self._likeliest,
+            checks=self._misfits,
+        )
 
 
 def bitmap_operations(lanes: int) -> float:
@@ -209,6 +216,10 @@ def padding_is_zero(reports: Bytes, lanes: int) -> NDArray[np.bool_]:
 class SUE(UnaryProtocol):
     """Symmetric unary encoding.
 
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
+
     >>> SUE(1024, epsilon=1).other_bit.numerator
     6964396094736529935
     """
@@ -226,6 +237,10 @@ class SUE(UnaryProtocol):
 
 class OUE(UnaryProtocol):
     """Optimized unary encoding.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
 
     >>> OUE(1024, epsilon=1).other_bit.numerator
     4961093570831980854
@@ -246,11 +261,17 @@ class OUE(UnaryProtocol):
 class THE(UnaryProtocol):
     """Threshold histogram encoding; without a threshold, the one with the smallest variance.
 
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of a report.
+        threshold: Noisy bits above this are reported as set, from 1/2 to 1; the best one if None.
+
     >>> THE(64, epsilon=1).threshold
     Fraction(619, 1000)
     """
 
     name: ClassVar[str] = "THE"
+    traits: ClassVar[Traits] = Traits(waived={"tight": "one threshold cannot use up the epsilon of both bits"})
 
     threshold: Fraction = None  # type: ignore[assignment]
 
@@ -284,10 +305,6 @@ class THE(UnaryProtocol):
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(["never", "once", "often"], 1, threshold="2/3")
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"tight": "one threshold cannot use up the epsilon of both bits"}
 
 
 def best_threshold(epsilon: float) -> Fraction:

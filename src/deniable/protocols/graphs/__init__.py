@@ -1,9 +1,9 @@
 """Graphs under local edge privacy: nobody hands in a list of friends, and figures of the graph come out with errors.
 
-Every node holds the list of its neighbours and sends messages that are made of this list, of what everybody has heard,
-and of random bits. `epsilon` bounds what all messages of all nodes say about one edge, which stands in two lists. The
-functions take a whole graph and play all nodes: for studies, and for whoever holds a graph and wants to publish figures
-of it. `Graph` reads pairs, arrays and networkx graphs, `load_edges` files.
+Every node holds the list of its neighbours. It sends messages that depend on this list, on what was sent to everybody
+before, and on random bits. `epsilon` bounds what all messages of all nodes say about one edge, which is in two lists.
+The functions take a whole graph and act for all nodes: for studies, and for owners of a graph who want to publish
+figures about it. `Graph` reads pairs, arrays and networkx graphs, `load_edges` files.
 
 >>> import deniable as dn
 >>> ring = dn.graphs.Graph([(i, (i + 1) % 100) for i in range(100)], nodes=100)
@@ -25,7 +25,7 @@ from deniable import exact
 from deniable.channels import DiscreteLaplace
 from deniable.errors import NumberError
 from deniable.protocols.graphs import estimators
-from deniable.protocols.graphs.estimators import Figures, Floats
+from deniable.protocols.graphs.estimators import Floats, GraphFigures
 from deniable.protocols.graphs.messages import (
     UNIT,
     ClosedPairs,
@@ -44,8 +44,8 @@ from deniable.randomness import Bits, Simulation, source_of
 __all__ = [
     "ClosedPairs",
     "Compared",
-    "Figures",
     "Graph",
+    "GraphFigures",
     "NoisyCounts",
     "NoisyDegrees",
     "NoisyLists",
@@ -77,8 +77,18 @@ _TYPICAL = 20
 
 def degrees(
     graph: Any, epsilon: Any, method: Literal["degrees", "lists"] = "degrees", bits: Bits | None = None
-) -> Figures:
-    """Each node's degree: noisy degrees (of scale 2 / epsilon), or sums over randomized lists."""
+) -> GraphFigures:
+    """Each node's degree: noisy degrees (of scale 2 / epsilon), or sums over randomized lists.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        method: "degrees" for noisy degrees, "lists" for randomized lists.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        One figure per node.
+    """
     given, level = as_graph(graph), exact.as_epsilon(epsilon)
     step: Round = NoisyDegrees(level) if _known(method, "degrees", "lists") == "degrees" else NoisyLists(level)
     return estimators.degree_figures(collect(given, [step], source_of(bits)), given.nodes)
@@ -86,18 +96,38 @@ def degrees(
 
 def distribution(
     graph: Any, epsilon: Any, cumulative: bool = False, largest: int | None = None, bits: Bits | None = None
-) -> Figures:
-    """Shares of nodes by their degree, from noisy degrees; `cumulative`: with at most that degree.
+) -> GraphFigures:
+    """Shares of nodes by their degree, from noisy degrees.
 
-    `largest` is the largest degree that is listed; without it the largest noisy one.
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        cumulative: Whether shares are those of nodes with at most that degree.
+        largest: Largest degree that is listed; the largest noisy one if None.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        One figure per degree.
     """
     given = as_graph(graph)
     heard = collect(given, [NoisyDegrees(exact.as_epsilon(epsilon))], source_of(bits))
     return estimators.distribution(heard, cumulative, largest)
 
 
-def edges(graph: Any, epsilon: Any, method: Literal["counts", "lists"] = "counts", bits: Bits | None = None) -> Figures:
-    """The number of edges: every node adds noise to the number of its earlier neighbours, or randomizes its list."""
+def edges(
+    graph: Any, epsilon: Any, method: Literal["counts", "lists"] = "counts", bits: Bits | None = None
+) -> GraphFigures:
+    """The number of edges: every node adds noise to the number of its earlier neighbours, or randomizes its list.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        method: "counts" for noisy counts, "lists" for randomized lists.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        The estimate.
+    """
     given, level = as_graph(graph), exact.as_epsilon(epsilon)
     step: Round = NoisyCounts(level) if _known(method, "counts", "lists") == "counts" else NoisyLists(level)
     return estimators.edges(collect(given, [step], source_of(bits)))
@@ -110,11 +140,25 @@ def stars(
     method: Literal["degrees", "laplace", "lists"] = "degrees",
     most: int | None = None,
     bits: Bits | None = None,
-) -> Figures:
+) -> GraphFigures:
     """The number of k-stars: choices of k neighbours of one node.
 
     From noisy degrees, without any bound on them. `laplace`: every node adds noise to its number of stars, where no
     degree is above `most` (neighbours beyond are not counted). `lists`: from randomized lists, for k = 2.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        k: Number of neighbours of a star.
+        method: "degrees", "laplace" or "lists".
+        most: Largest degree, for "laplace"; further neighbours are not counted.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        NumberError: `k` is below 1, or `most` is missing.
     """
     given, level = as_graph(graph), exact.as_epsilon(epsilon)
     if exact.whole(k, "k") < 1:
@@ -138,31 +182,61 @@ def triangles(
     most: int | None = None,
     share: Any = 1,
     bits: Bits | None = None,
-) -> Figures:
+) -> GraphFigures:
     """The number of triangles.
 
     One round: randomized lists. Two: noisy degrees and lists, and then the lists are sent back, so that each node says
     how many pairs of its neighbours they join. Three: degrees first, so that nodes answer for their neighbours of
-    higher degree, of which there are few. Without `rounds` what is better for so many nodes, by what is public.
-    `most` is a largest degree that is public: then no degrees are sent, and two rounds have epsilon for themselves.
-    A `share` below 1 publishes fewer noisy edges.
+    higher degree, and these are few. Without `rounds`, the better one for this number of nodes, by public facts.
+    With a public `most` two rounds have epsilon for themselves.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        rounds: 1, 2 or 3 rounds; the best number if None.
+        most: A public largest degree; then no degrees are sent.
+        share: Share of the noisy edges that is published.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        The estimate.
     """
     given = as_graph(graph)
     heard = collect(given, triangle_rounds(given.size, epsilon, rounds, most, share), source_of(bits))
     return estimators.triangles(heard)
 
 
-def clustering(graph: Any, epsilon: Any, rounds: int | None = None, bits: Bits | None = None) -> Figures:
-    """The clustering coefficient: three times the triangles over the 2-stars, both from the messages for triangles."""
+def clustering(graph: Any, epsilon: Any, rounds: int | None = None, bits: Bits | None = None) -> GraphFigures:
+    """The clustering coefficient: three times the triangles over the 2-stars, both from the messages for triangles.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        rounds: 1, 2 or 3 rounds; the best number if None.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        The estimate.
+    """
     given = as_graph(graph)
     return estimators.clustering(collect(given, triangle_rounds(given.size, epsilon, rounds), source_of(bits)))
 
 
-def core(graph: Any, epsilon: Any, step: int | None = None, passes: int = 3, bits: Bits | None = None) -> Figures:
+def core(graph: Any, epsilon: Any, step: int | None = None, passes: int = 3, bits: Bits | None = None) -> GraphFigures:
     """The core number of each node: the largest k such that it has k neighbours that have k neighbours that ...
 
     Interactive: nodes with too few remaining neighbours leave, pass after pass, while the threshold rises by `step`
-    (as much as the scale of the noise, if nothing else is said), asked `passes` times each.
+    (by default the scale of the noise), asked `passes` times each.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        step: How far the threshold rises; the scale of the noise if None.
+        passes: How often each threshold is asked.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        One figure per node.
     """
     given, level = as_graph(graph), exact.as_epsilon(epsilon)
     rise = max(1, round(4 / level)) if step is None else step
@@ -170,11 +244,19 @@ def core(graph: Any, epsilon: Any, step: int | None = None, passes: int = 3, bit
 
 
 def synthetic(graph: Any, epsilon: Any, bits: Bits | None = None) -> Graph:
-    """A graph to publish: one draw of what the lists and degrees that were heard make likely.
+    """A graph to publish: one draw from what the published lists and degrees make likely.
 
     Half of epsilon goes to noisy degrees and half to randomized lists. Each pair becomes an edge with its probability
     given its noisy bit, where degrees say how likely it was before; so density and degrees are about those of the
     graph, and an edge of the result may or may not be one of the graph.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        bits: Source of randomness; secure if None.
+
+    Returns:
+        A random graph on the same nodes.
     """
     given, level, source = as_graph(graph), exact.as_epsilon(epsilon), source_of(bits)
     heard = collect(given, [NoisyDegrees(level / 2), NoisyLists(level / 2)], source)
@@ -223,7 +305,7 @@ def _margin(level: Fraction) -> int:
 
 
 def _better(size: int, level: Fraction) -> int:
-    """One round or three: by the errors for a sparse graph of so many nodes."""
+    """One round or three: by the errors for a sparse graph of `size` nodes."""
     if size < 3:
         return 1
 
@@ -246,7 +328,14 @@ def _known(method: str, *methods: str) -> str:
 
 
 def true_triangles(graph: Any) -> int:
-    """The triangles of a graph that is known."""
+    """The triangles of a graph that is known.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+
+    Returns:
+        The number.
+    """
     from scipy.sparse import csr_array
 
     given = as_graph(graph)
@@ -258,19 +347,33 @@ def true_triangles(graph: Any) -> int:
 
 
 def true_stars(graph: Any, k: int) -> int:
-    """The k-stars of a graph that is known."""
+    """The k-stars of a graph that is known.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        k: Number of neighbours of a star.
+
+    Returns:
+        The number.
+    """
     return sum(math.comb(d, k) for d in as_graph(graph).true_degrees.tolist())
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The error of one way to learn one figure of a graph."""
+    """The error of one way to learn one figure of a graph.
+
+    Args:
+        figure: The figure.
+        way: Name of the method.
+        truth: The true figure.
+        error: The root of the mean squared error: of the runs, or exact for a curator.
+    """
 
     figure: str
     way: str
     truth: float
     error: float
-    """The root of the mean squared error: of the runs, or exact for a curator."""
 
     @property
     def relative(self) -> float:
@@ -281,8 +384,17 @@ class Compared:
 def compare(graph: Any, epsilon: Any, runs: int = 20, seed: int = 0) -> list[Compared]:
     """Errors of all ways to learn edges, degrees, stars and triangles of a graph that is known, at one epsilon.
 
-    "curator" is whoever is trusted with all lists and adds noise to the figure itself. A curator, and nodes that add
-    noise to numbers of stars, are told the largest degree; nobody else is.
+    "curator" is a trusted party that holds all lists and adds noise to the figure itself. A curator, and nodes that add
+    noise to numbers of stars, know the largest degree; nobody else does.
+
+    Args:
+        graph: A `Graph`, or anything that one can be made from.
+        epsilon: Epsilon of one edge.
+        runs: Number of simulated collections.
+        seed: Seed of the simulation.
+
+    Returns:
+        One row per figure and method.
     """
     given, level = as_graph(graph), exact.as_epsilon(epsilon)
     most = max(1, int(given.true_degrees.max(initial=0)))

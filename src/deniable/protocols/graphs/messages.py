@@ -33,7 +33,7 @@ from deniable import exact
 from deniable.channels import DiscreteLaplace
 from deniable.errors import EpsilonError, NumberError
 from deniable.exact import WORD_BITS, Dyadic
-from deniable.protocols.graphs.network import Graph, Places
+from deniable.protocols.graphs.network import Graph, Nodes
 from deniable.randomness import Bits
 
 DIGITS = 20
@@ -46,10 +46,13 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Round(ABC):
-    """One message of each node."""
+    """One message of each node.
+
+    Args:
+        epsilon: The epsilon of one edge, over all messages of the round.
+    """
 
     epsilon: Fraction
-    """Of one edge, over all messages of the round."""
     name: ClassVar[str]
     ends: ClassVar[int] = 1
     """How many of an edge's two ends speak of it."""
@@ -58,7 +61,7 @@ class Round(ABC):
         object.__setattr__(self, "epsilon", exact.as_epsilon(self.epsilon))
 
     @abstractmethod
-    def message(self, node: int, own: Places, heard: Transcript, bits: Bits) -> Any:
+    def message(self, node: int, own: Nodes, heard: Transcript, bits: Bits) -> Any:
         """What a node sends: from its place, its own list and what it has heard, and from nothing else."""
 
     def messages(self, graph: Graph, heard: Transcript, bits: Bits) -> Any:
@@ -78,7 +81,12 @@ R = TypeVar("R", bound=Round)
 
 @dataclass(frozen=True)
 class Transcript:
-    """What everybody has heard: the rounds with the messages of all nodes. Estimators see this and nothing else."""
+    """What everybody has heard: the rounds with the messages of all nodes. Estimators see this and nothing else.
+
+    Args:
+        size: Number of nodes.
+        rounds: The rounds, each with the messages of all nodes.
+    """
 
     size: int
     rounds: tuple[tuple[Round, Any], ...] = ()
@@ -103,11 +111,11 @@ class Transcript:
         return sum((step.epsilon for step, _ in self.rounds), Fraction(0))
 
     @cached_property
-    def rank(self) -> Places:
-        """The place of each node in the order of the lists that were heard."""
+    def rank(self) -> Nodes:
+        """The place of each node in the order of the published lists."""
         return self.ranked(self.heard(NoisyLists)[0].by_degree)
 
-    def ranked(self, by_degree: bool) -> Places:
+    def ranked(self, by_degree: bool) -> Nodes:
         """The place of each node in their own order, or by falling noisy degree."""
         places = np.arange(self.size)
         if not by_degree:
@@ -129,7 +137,16 @@ class Transcript:
 
 
 def collect(graph: Graph, rounds: Sequence[Round], bits: Bits) -> Transcript:
-    """Run the rounds one after the other: each node hears all messages of the rounds before."""
+    """Run the rounds one after the other: each node hears all messages of the rounds before.
+
+    Args:
+        graph: The graph.
+        rounds: The rounds, in order.
+        bits: Source of randomness.
+
+    Returns:
+        The messages of all rounds.
+    """
     heard = Transcript(graph.size)
     for step in rounds:
         heard = heard.after(step, step.messages(graph, heard, bits))
@@ -138,7 +155,11 @@ def collect(graph: Graph, rounds: Sequence[Round], bits: Bits) -> Transcript:
 
 @dataclass(frozen=True)
 class NoisyDegrees(Round):
-    """How many neighbours a node has, with noise."""
+    """How many neighbours a node has, with noise.
+
+    Args:
+        epsilon: Epsilon of one edge.
+    """
 
     name: ClassVar[str] = "degrees"
     ends: ClassVar[int] = 2
@@ -147,13 +168,17 @@ class NoisyDegrees(Round):
     def noise(self) -> DiscreteLaplace:
         return DiscreteLaplace(self.epsilon / 2)
 
-    def message(self, node: int, own: Places, heard: Transcript, bits: Bits) -> int:
+    def message(self, node: int, own: Nodes, heard: Transcript, bits: Bits) -> int:
         return int(self.noise.sample(len(own), bits))
 
 
 @dataclass(frozen=True)
 class NoisyCounts(Round):
-    """How many neighbours come before the node, with noise: every edge is counted by one of its ends."""
+    """How many neighbours come before the node, with noise: every edge is counted by one of its ends.
+
+    Args:
+        epsilon: Epsilon of one edge.
+    """
 
     name: ClassVar[str] = "counts"
 
@@ -161,20 +186,27 @@ class NoisyCounts(Round):
     def noise(self) -> DiscreteLaplace:
         return DiscreteLaplace(self.epsilon)
 
-    def message(self, node: int, own: Places, heard: Transcript, bits: Bits) -> int:
+    def message(self, node: int, own: Nodes, heard: Transcript, bits: Bits) -> int:
         return int(self.noise.sample(int(np.count_nonzero(own < node)), bits))
 
 
 @dataclass(frozen=True)
 class NoisyLists(Round):
-    """Randomized response on the bits of a node's list, as far as nodes come before it in the public order."""
+    """Randomized response on the bits of a node's list, as far as nodes come before it in the public order.
+
+    Args:
+        epsilon: Epsilon of one edge.
+        share: The share of the ones of plain randomized response that is published.
+        by_degree: Whether the order goes by noisy degrees, which were sent before.
+
+    Raises:
+        NumberError: The share is out of range.
+    """
 
     name: ClassVar[str] = "lists"
 
     share: Fraction = Fraction(1)
-    """Of the ones that plain randomized response would publish."""
     by_degree: bool = False
-    """Whether the order goes by noisy degrees, which were sent before."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,12 +222,12 @@ class NoisyLists(Round):
 
     @cached_property
     def set_for_edge(self) -> int:
-        """P: of 2^20 bits for neighbours, so many are set."""
+        """P: how many of 2^20 bits for neighbours are set."""
         return exact.floor_of(lambda e: self.share * UNIT * e / (e + 1), self.epsilon)
 
     @cached_property
     def set_for_others(self) -> int:
-        """Q: of 2^20 bits for others, so many are set."""
+        """Q: how many of 2^20 bits for others are set."""
         return exact.ceil_of(lambda e: self.set_for_edge / e, self.epsilon)
 
     @property
@@ -209,7 +241,7 @@ class NoisyLists(Round):
         shift = WORD_BITS - DIGITS
         return Dyadic(self.set_for_edge << shift), Dyadic(self.set_for_others << shift)
 
-    def message(self, node: int, own: Places, heard: Transcript, bits: Bits) -> Bytes:
+    def message(self, node: int, own: Nodes, heard: Transcript, bits: Bits) -> Bytes:
         """The bits of the nodes before it, eight to a byte."""
         rank = heard.ranked(self.by_degree)
         mine, before = int(rank[node]), rank[own]
@@ -242,7 +274,7 @@ class NoisyLists(Round):
 _NONE = np.zeros(0, dtype=np.uint8)
 
 
-def _clear_from(rows: Bytes, lengths: Places) -> None:
+def _clear_from(rows: Bytes, lengths: Nodes) -> None:
     """Clear the bits from each row's length on."""
     whole, rest = lengths >> 3, lengths & 7
     places = np.arange(rows.shape[1])
@@ -253,37 +285,44 @@ def _clear_from(rows: Bytes, lengths: Places) -> None:
 
 @dataclass(frozen=True)
 class ClosedPairs(Round):
-    """How many pairs of its earlier neighbours the noisy lists join, with noise: a node sees its triangles."""
+    """How many pairs of its earlier neighbours the noisy lists join, with noise: a node sees its triangles.
+
+    Args:
+        epsilon: Epsilon of one edge.
+        most: Number of neighbours that a node looks at, if that is public; from its noisy degree if None.
+        margin: Added to a noisy degree, so that hardly any node has more neighbours.
+
+    Raises:
+        NumberError: `most` is negative.
+    """
 
     name: ClassVar[str] = "pairs"
 
     most: int | None = None
-    """Neighbours that a node looks at, where that is public; else from its noisy degree."""
     margin: int = 0
-    """Added to a noisy degree, so that hardly any node has more neighbours."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.most is not None and self.most < 0:
             raise NumberError(f"a node cannot look at {self.most} neighbours")
 
-    def bounds(self, heard: Transcript) -> Places:
+    def bounds(self, heard: Transcript) -> Nodes:
         """How many earlier neighbours each node looks at, at most: public, by node."""
         if self.most is not None:
             return np.minimum(self.most, heard.rank)
-        bounds: Places = np.clip(heard.heard(NoisyDegrees)[1] + self.margin, 0, heard.rank)
+        bounds: Nodes = np.clip(heard.heard(NoisyDegrees)[1] + self.margin, 0, heard.rank)
         return bounds
 
     def noise(self, bound: int) -> DiscreteLaplace | None:
-        """For a node that looks at so many neighbours; of less than two there is no pair, and nothing to hide."""
+        """The noise of a node that looks at `bound` neighbours; below two there is no pair, and nothing to hide."""
         return DiscreteLaplace(self.epsilon, (bound - 1) * UNIT) if bound > 1 else None
 
     def variances(self, heard: Transcript) -> NDArray[np.float64]:
-        """Of the noise in each message."""
+        """The variance of the noise in each message."""
         each = np.maximum(self.bounds(heard) - 1, 0) * (UNIT / float(self.epsilon))
         return 2 * each**2
 
-    def message(self, node: int, own: Places, heard: Transcript, bits: Bits) -> int:
+    def message(self, node: int, own: Nodes, heard: Transcript, bits: Bits) -> int:
         mine, bound = int(heard.rank[node]), int(self.bound_of(node, heard))
         noise = self.noise(bound)
         if noise is None:
@@ -304,20 +343,25 @@ class ClosedPairs(Round):
 
 @dataclass(frozen=True)
 class NoisyStars(Round):
-    """How many k-stars have the node as centre, with noise for the most that an edge can change."""
+    """How many k-stars have the node as centre, with noise for the most that an edge can change.
+
+    Args:
+        epsilon: Epsilon of one edge.
+        k: Number of neighbours of a star.
+        most: Neighbours that a node counts.
+    """
 
     name: ClassVar[str] = "stars"
     ends: ClassVar[int] = 2
 
     k: int = 2
     most: int = 1
-    """Neighbours that a node counts."""
 
     @cached_property
     def noise(self) -> DiscreteLaplace:
         return DiscreteLaplace(self.epsilon / 2, max(1, math.comb(max(self.most, 1) - 1, self.k - 1)))
 
-    def message(self, node: int, own: Places, heard: Transcript, bits: Bits) -> int:
+    def message(self, node: int, own: Nodes, heard: Transcript, bits: Bits) -> int:
         return int(self.noise.sample(math.comb(min(len(own), self.most), self.k), bits))
 
 
@@ -325,22 +369,29 @@ class NoisyStars(Round):
 class Peeled:
     """The public record of a peeling: at which threshold each node left, and how many tests each pass had."""
 
-    left: Places
+    left: Nodes
     """The last threshold that each node failed to exceed."""
     tests: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Peeling(Round):
-    """Pass after pass, nodes with too few remaining neighbours leave; the threshold rises."""
+    """Pass after pass, nodes with too few remaining neighbours leave; the threshold rises.
+
+    Args:
+        epsilon: Epsilon of one edge, over all passes.
+        step: How far the threshold rises per pass.
+        passes: How often each threshold is asked.
+
+    Raises:
+        NumberError: A number is below 1.
+    """
 
     name: ClassVar[str] = "peeling"
     ends: ClassVar[int] = 2
 
     step: int = 1
-    """By how much the threshold rises."""
     passes: int = 1
-    """How often each threshold is asked."""
     noise: DiscreteLaplace = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -353,11 +404,11 @@ class Peeling(Round):
         """The noise on a node's threshold, which it keeps for all passes."""
         return int(self.noise.sample(0, bits))
 
-    def stays(self, own: Places, remaining: NDArray[np.bool_], threshold: int, secret: int, bits: Bits) -> bool:
+    def stays(self, own: Nodes, remaining: NDArray[np.bool_], threshold: int, secret: int, bits: Bits) -> bool:
         """What a remaining node says in one pass."""
         return int(self.noise.sample(int(remaining[own].sum()), bits)) > threshold + secret
 
-    def message(self, node: int, own: Places, heard: Transcript, bits: Bits) -> Any:
+    def message(self, node: int, own: Nodes, heard: Transcript, bits: Bits) -> Any:
         raise NumberError("a peeling has many messages: see stays()")
 
     def messages(self, graph: Graph, heard: Transcript, bits: Bits) -> Peeled:

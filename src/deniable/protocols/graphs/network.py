@@ -20,11 +20,19 @@ from deniable._files import parse_csv
 from deniable.errors import LabelError, ShapeError
 from deniable.labels import Label, as_label, as_labels, index_of, label_key
 
-Places = NDArray[np.int64]
+Nodes = NDArray[np.int64]
 
 
 class Graph:
     """Nodes with their lists of neighbours. Immutable.
+
+    Args:
+        edges: Pairs of nodes.
+        nodes: All nodes, or their number (0, 1, 2, ...); those with edges if None.
+
+    Raises:
+        ShapeError: The edges are not pairs.
+        LabelError: A node is unknown, or an edge joins a node to itself.
 
     >>> friends = Graph([("Ann", "Bob"), ("Bob", "Cem")], nodes=["Ann", "Bob", "Cem", "Dee"])
     >>> friends.size, friends.edge_count, [friends.nodes[i] for i in friends.neighbours(1)]
@@ -32,14 +40,9 @@ class Graph:
     """
 
     nodes: tuple[Label, ...] | range
-    edges: Places
-    """The places of both ends, one edge per row, the smaller place first."""
+    edges: Nodes
 
     def __init__(self, edges: Any = (), nodes: Iterable[Any] | int | None = None) -> None:
-        """`nodes` names all of them, or says how many there are (0, 1, 2, ...); without it they are those with edges.
-
-        Raises ShapeError for what is no list of pairs, and LabelError for an unknown node or an edge to itself.
-        """
         named, pairs = _read(edges, nodes)
         loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
         if loops.size:
@@ -63,7 +66,7 @@ class Graph:
         return len(self.edges)
 
     @cached_property
-    def _lists(self) -> tuple[Places, Places]:
+    def _lists(self) -> tuple[Nodes, Nodes]:
         """Where each node's list begins, and the lists one after the other, each in rising order."""
         both = np.concatenate([self.edges, self.edges[:, ::-1]])
         order = np.lexsort((both[:, 1], both[:, 0]))
@@ -72,16 +75,16 @@ class Graph:
         return starts, both[order, 1]
 
     @property
-    def true_degrees(self) -> Places:
+    def true_degrees(self) -> Nodes:
         """How many neighbours each node has."""
         return np.diff(self._lists[0])
 
-    def neighbours(self, node: int) -> Places:
+    def neighbours(self, node: int) -> Nodes:
         """The list that this node holds: places of its neighbours, in rising order."""
         starts, listed = self._lists
         return listed[starts[node] : starts[node + 1]]
 
-    def lists(self) -> Iterator[tuple[int, Places]]:
+    def lists(self) -> Iterator[tuple[int, Nodes]]:
         """Each node's place with its own list."""
         return ((node, self.neighbours(node)) for node in range(self.size))
 
@@ -106,8 +109,20 @@ def as_graph(graph: Any) -> Graph:
 def read_edges(content: str, where: str, nodes: int | None = None) -> Graph:
     """An edge list: two names per line, with a comma, semicolon, tab or blanks between them; one name is a node alone.
 
-    Lines that begin with # are left out, and so is a first line "source,target". With `nodes` the names are numbers
-    below it. Raises SpecError and ShapeError with the number of the line.
+    Lines that begin with # are left out, and so is a first line "source,target".
+    Errors give the number of the line.
+
+    Args:
+        content: The text.
+        where: Name of the source, for error messages.
+        nodes: Number of nodes, if names are numbers below it.
+
+    Returns:
+        The graph.
+
+    Raises:
+        SpecError: A line cannot be read.
+        ShapeError: A line does not have one or two names.
 
     >>> read_edges("# friends\\nAnn Bob\\nBob Cem\\nDee\\n", "this text")
     <Graph of 4 nodes and 2 edges>
@@ -139,14 +154,22 @@ def read_edges(content: str, where: str, nodes: int | None = None) -> Graph:
 
 
 def load_edges(path: str | Path, nodes: int | None = None) -> Graph:
-    """The graph of an edge list in a file (see `read_edges`)."""
+    """The graph of an edge list in a file (see `read_edges`).
+
+    Args:
+        path: The file.
+        nodes: Number of nodes, if names are numbers below it.
+
+    Returns:
+        The graph.
+    """
     return read_edges(Path(path).read_text(encoding="utf-8-sig"), repr(str(path)), nodes)
 
 
 _HEADERS = {("source", "target"), ("from", "to")}
 
 
-def _read(edges: Any, nodes: Any) -> tuple[tuple[Label, ...] | range, Places]:
+def _read(edges: Any, nodes: Any) -> tuple[tuple[Label, ...] | range, Nodes]:
     if isinstance(edges, Graph):
         edges, nodes = [(edges.nodes[i], edges.nodes[j]) for i, j in edges.edges.tolist()], nodes or edges.nodes
     if hasattr(edges, "nodes") and hasattr(edges, "edges"):  # networkx
@@ -178,7 +201,7 @@ def _read(edges: Any, nodes: Any) -> tuple[tuple[Label, ...] | range, Places]:
     return labels, places
 
 
-def _numbered(edges: Any, size: int) -> tuple[range, Places]:
+def _numbered(edges: Any, size: int) -> tuple[range, Nodes]:
     try:
         places = np.asarray(edges if hasattr(edges, "__len__") else list(edges))
         places = places.reshape(-1, 2) if places.size else np.empty((0, 2), dtype=np.int64)

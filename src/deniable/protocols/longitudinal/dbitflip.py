@@ -13,8 +13,8 @@ States     one per bucket of the block, and one that all other answers share: at
            bucket for "mine" and one for "not mine". Then a new answer changes two bits and leaves the rest, which tells
            more than is stated here of two streams of one pattern; so every state here has bits of its own
 Error      of a count, f -> 0: n G s / (s - 1)^2 with s = e^(first / h); a share f adds n f (G - 1)
-Estimate   counts(v) = G (C_v - n_g F) / (1 - 2 F), with n_g reports of the block of v, of which C_v have its bit set
-Report     the block in ceil(log2(G) / 8) bytes, then the d bits, of which bucket v is bit v % d; the last block may
+Estimate   counts(v) = G (C_v - n_g F) / (1 - 2 F), with n_g reports of the block of v; C_v of them have its bit set
+Report     the block in ceil(log2(G) / 8) bytes, then the d bits: bucket v is bit v % d; the last block may
            have bits that are nobody's. The state has the same form
 Draws      once per device the block; per state packed(f1) over the d bits, then one bernoulli(1 - f1) if the answer is
            in the block; per report packed(r) over the d bits
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -36,40 +36,56 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
-from deniable.domains import Domain, DomainLike, ListedDomain
+from deniable.domains import DomainLike, ListedDomain
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic
-from deniable.labels import Label, text
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.labels import text
+from deniable.protocols.base import Positions, Protocol, percent, speaks_for
 from deniable.protocols.frequency.bit_rows import positional_popcount
-from deniable.protocols.frequency.histogram import SPOKEN, ShareProtocol
+from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.frequency.unary import packed_bytes, padding_is_zero, set_bits
+from deniable.protocols.law import Law
 from deniable.protocols.longitudinal.unary import second_flip
 from deniable.protocols.memoized import FEW_FORMS, Memoized, Place, bit_linking, bit_parts
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results import Estimate, Floats, Weights
+from deniable.results.bounds import Numbers
 from deniable.results.significance import too_few, too_many
+from deniable.words import Fact, word
 
 _USUAL_BITS = 16
-"""Of very many answers, where no number of bits leaves few forms of a report."""
+"""The number of bits for very many answers, if no number of bits leaves few forms of a report."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class DBitFlip(Memoized, ShareProtocol):
-    """d-bit flip; `bits` is how many buckets a device speaks about, by default the best with few forms of a report.
+    """d-bit flip: a device reports about some of the answers only.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Another name for `first`.
+        forever: Epsilon of the kept state, and so of all reports drawn from it; twice `first` if None.
+        bits: Number of answers that a device reports about; the best number with few forms of a report if None.
+        first: Epsilon of one report.
 
     >>> daily = DBitFlip(24, first=1, forever=2)
-    >>> daily.bits, daily.blocks, daily.report_bytes, daily.linking(10_000) < 1024
+    >>> daily.bits, daily.blocks, daily.report_bytes, daily.law().kept.linking(10_000) < 1024
     (8, 3, 2, True)
     >>> [round(level, 3) for level in daily.levels(365)[:3]]
     [1.0, 2.0, 18.0]
     """
 
     name: ClassVar[str] = "DBitFlip"
-    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain,)
-    advice: ClassVar[str] = "it needs a list of answers; cut a number into ranges, dn.Integers(0, 23)"
+    traits: ClassVar[Traits] = Traits(
+        takes=(ListedDomain,),
+        advice="it needs a list of answers; cut a number into ranges, dn.Integers(0, 23)",
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     domain: Any
     bits: int = 0
@@ -135,10 +151,6 @@ class DBitFlip(Memoized, ShareProtocol):
         return self.flip.value + (1 - 2 * self.flip.value) * self.second.value
 
     @property
-    def ratio(self) -> Fraction:
-        return ((1 - self.sent_flip) / self.sent_flip) ** self._differ
-
-    @property
     def permanent_ratio(self) -> Fraction:
         return (self.flip.complement.value / self.flip.value) ** self._differ
 
@@ -155,28 +167,11 @@ class DBitFlip(Memoized, ShareProtocol):
         return self._head
 
     @property
-    def report_bytes(self) -> int:
-        return self._head + -(-self.bits // 8)
-
-    @property
-    def report_forms(self) -> int:
-        return self.blocks << self.bits
-
-    @property
-    def state_forms(self) -> int:
-        return self.report_forms
-
-    @property
     def most_states(self) -> int:
         return min(int(self.domain.size), self.bits + (self.blocks > 1))
 
-    @property
-    def tally_size(self) -> int:
-        return self.blocks + int(self.domain.size)
-
-    @property
-    def cost(self) -> Cost:
-        """Of somebody who answers once; a report from a kept state takes about half of the random bytes."""
+    def _cost(self) -> Cost:
+        """The cost for a person who answers once; a report from a kept state takes about half of the random bytes."""
         own = WORD_BYTES * min(1.0, self.bits / self.domain.size)
         return Cost(WORD_BYTES * (self.blocks > 1) + own + 2 * packed_bytes(self.bits), 1.0)
 
@@ -185,34 +180,24 @@ class DBitFlip(Memoized, ShareProtocol):
         yield cls(["never", "once", "often"], first="1/2", forever=1, bits=2)
         yield cls([True, False], first=1, forever=3, bits=1)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        first, second = percent(float(self.flip)), percent(float(self.second))
-        choice = (
-            f"The {self.domain.size:,} answers are cut into {self.blocks:,} blocks of {self.bits:,}. One block is drawn"
-            " once and kept for all your reports, each with the same probability. Your reports are about the answers of"
-            " this block alone."
-        )
-        once, which = "once per answer", f"the {self.bits:,} answers"
-        if self.blocks > 1:
-            once, which = f"{once} of the block, and once for all others", f"{which} of the block"
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        sizes = {"n": self.domain.size, "blocks": self.blocks, "width": self.bits}
+        once = "story.block.bits" if self.blocks > 1 else "story.block.bits.all"
         return [
-            *([choice] if self.blocks > 1 else []),
-            f"First stage, {once}: there is one bit for each of {which}, set for yours and clear for the others. Then "
-            f"every bit is flipped with probability {first}, one coin each.",
-            f"Second stage, for every report: every bit of what came out is flipped with probability {second}, one "
-            "coin each.",
+            *([word("story.block.pick", **sizes)] if self.blocks > 1 else []),
+            word(once, n=self.bits, chance=percent(float(self.flip))),
+            word("story.flips", chance=percent(float(self.second))),
         ]
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         block, lanes = int.from_bytes(report[: self._head], "little"), int.from_bytes(report[self._head :], "little")
         start = block * self.bits
         own = range(start, min(start + self.bits, self.domain.size))
-        speaks = [text(self.domain.labels[place]) for place in own if lanes >> (place - start) & 1]
-        more = f" and {len(speaks) - SPOKEN:,} more" if len(speaks) > SPOKEN else ""
-        about = "" if self.blocks == 1 else f"about block {block + 1} of {self.blocks}: "
-        return f"{about}it speaks for {', '.join(speaks[:SPOKEN]) or 'no answer'}{more}"
+        said = speaks_for([text(self.domain.labels[place]) for place in own if lanes >> (place - start) & 1])
+        blocks = str(self.blocks)
+        return said if self.blocks == 1 else word("says.block", n=str(block + 1), blocks=blocks, report=said)
 
-    def forgeries(self, answers: Any) -> Bytes:
+    def _forgeries(self, answers: Any) -> Bytes:
         """A forger chooses the block: the bits of these answers in each of theirs."""
         found = []
         for block in np.unique(np.asarray(answers) // self.bits).tolist():
@@ -261,13 +246,10 @@ class DBitFlip(Memoized, ShareProtocol):
         return np.hstack([states[:, : self._head], rows])
 
     def _is_state(self, state: bytes) -> bool:
-        return len(state) == self.report_bytes and bool(self._valid(np.frombuffer(state, dtype=np.uint8)[None])[0])
+        return len(state) == self.report_bytes and bool(self.valid(np.frombuffer(state, dtype=np.uint8)[None])[0])
 
     def kept_under(self, encoded: Any, state: bytes) -> bytes:
         return b"\0" + self._lane(encoded, state).to_bytes(8, "little")
-
-    def linking(self, epochs: int) -> float:
-        return self.blocks * bit_linking([(self.flip, self.bits)], self.second, epochs)
 
     def _places(self, values: Sequence[int]) -> Iterator[Place]:
         for block in range(self.blocks):
@@ -277,18 +259,12 @@ class DBitFlip(Memoized, ShareProtocol):
             keys = {value: rows[lane] for value, lane in zip(values, lanes, strict=True)}
             yield Place(keys, bit_parts(marks, self.bits, self.flip.complement, self.flip, self.second))
 
-    def _inputs(self) -> Iterator[tuple[Label, int]]:
-        return ((label, place) for place, label in enumerate(self.domain.labels))
-
-    def _input_count(self) -> int:
-        return int(self.domain.size)
-
     # -- the collector -----------------------------------------------------------------------------
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return padding_is_zero(reports, self.bits) & (from_bytes(reports[:, : self._head]) < self.blocks)
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         blocks, rows = from_bytes(reports[:, : self._head]).astype(np.int64), reports[:, self._head :]
         people = np.bincount(blocks, minlength=self.blocks)
         if self.bits <= 8:  # there are few forms: count each
@@ -318,16 +294,22 @@ class DBitFlip(Memoized, ShareProtocol):
 
     # -- the analyst -------------------------------------------------------------------------------
 
-    def _estimate(self, tally: Tally) -> Estimate:
+    def infer(self, tally: Tally) -> Estimate:
+        if not tally.n:
+            return self._nothing()
         people, seen = tally.counts[: self.blocks], tally.counts[self.blocks :]
         flip = float(self.sent_flip)
         asked = np.repeat(people, self.bits)[: seen.size]
         counts = self.blocks * (seen - asked * flip) / (1 - 2 * flip)
         noise = self.variance(tally.n, np.clip(counts / tally.n, 0.0, 1.0), population=False)
-        weights = Weights(self.leverage - self.poisoning, self.leverage)
-        return Estimate(
-            self.domain.labels, tally.n, counts, noise, self.name, law=self.noise_covariance, weights=weights
+        weights = Weights(self.worth().leverage - self.worth().moved, self.worth().leverage)
+        found = Estimate(
+            self.domain.labels, tally.n, counts, noise, self.name, law=self._noise_covariance, weights=weights
         )
+        # A report about another block adds nothing; one about this block adds one of two numbers.
+        values = np.array([weights.lowest, 0.0, weights.highest])
+        said = np.stack([asked - seen, tally.n - asked, seen], axis=1).astype(np.float64)
+        return replace(found, bounds=Numbers(values, said, found.errors()))
 
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
         f = np.asarray(frequency, dtype=np.float64)
@@ -340,7 +322,7 @@ class DBitFlip(Memoized, ShareProtocol):
     def _bit_noise(flip: Fraction) -> float:
         return float(flip * (1 - flip) / (1 - 2 * flip) ** 2)
 
-    def noise_covariance(self, shares: Floats) -> Floats:
+    def _noise_covariance(self, shares: Floats) -> Floats:
         # Bits are independent, and of two buckets at most one is the answer's: no two counts vary together.
         return np.diag(np.asarray(self.variance(1, shares, population=False)))
 
@@ -349,19 +331,12 @@ class DBitFlip(Memoized, ShareProtocol):
         kept, sent = (self.blocks * self._bit_noise(flip) for flip in (self.flip.value, self.sent_flip))
         return (kept + self.blocks - 1) / (sent + self.blocks - 1), kept / sent
 
-    @property
-    def leverage(self) -> float:
-        """By how much one forged report can raise the estimated count of one answer."""
+    def _leverage(self) -> float:
+        """How far one forged report can raise the estimated count of one answer."""
         flip = float(self.sent_flip)
         return self.blocks * (1 - flip) / (1 - 2 * flip)
 
-    @property
-    def poisoning(self) -> float:
-        """m forged reports among n move a share by at most m / n times this."""
-        return self.blocks / (1 - 2 * float(self.sent_flip))
-
-    @property
-    def attack(self) -> float:
+    def _attack(self) -> float:
         """Guess any answer whose bit is set; if none is, one outside the block."""
         flip, size = float(self.sent_flip), int(self.domain.size)
         outside = 1.0 if self.blocks > 1 else flip / (1 - flip)
@@ -372,6 +347,35 @@ class DBitFlip(Memoized, ShareProtocol):
 
         found = (self.blocks - 1) * right(self.bits) + right(size - (self.blocks - 1) * self.bits)
         return found / (self.blocks * size)
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=self._cost,
+            forgeries=self._forgeries,
+            leverage=self._leverage,
+            # m forged reports among n move a share by at most m / n times this.
+            moved=lambda: self.blocks / (1 - 2 * float(self.sent_flip)),
+            guess=self._attack,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=lambda: ((1 - self.sent_flip) / self.sent_flip) ** self._differ,
+            width=lambda: self._head + -(-self.bits // 8),
+            forms=lambda: self.blocks << self.bits,
+            counters=lambda: self.blocks + int(self.domain.size),
+            inputs=lambda: ((label, place) for place, label in enumerate(self.domain.labels)),
+            input_count=lambda: int(self.domain.size),
+            checks=self._misfits,
+            kept=base.kept.but(
+                state_forms=lambda: self.law().forms,
+                linking=lambda epochs: self.blocks * bit_linking([(self.flip, self.bits)], self.second, epochs),
+            ),
+        )
 
 
 def best_bits(size: int, first: float) -> int:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -34,17 +34,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
-from deniable.domains import Domain, DomainLike, ListedDomain
+from deniable.domains import DomainLike, ListedDomain
 from deniable.errors import ChannelError, DomainError, NumberError, ReportError
 from deniable.exact import WORD, Dyadic
 from deniable.labels import text
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, percent, sealed
+from deniable.protocols.base import Positions, Protocol, percent, sealed
+from deniable.protocols.law import Guarantee, Law
 from deniable.protocols.memoized import Level, Levels
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes
+from deniable.protocols.structures import Stream
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Ask, Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits, exhaust, source_of
 from deniable.results import Floats
 from deniable.results.several import Series
+from deniable.words import Fact, word
 
 MOST_EPOCHS = 1024
 MOST_ANSWERS = 256
@@ -74,7 +80,13 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True)
 class Evolving(Protocol):
-    """Shares of answers in every epoch, where an answer changes at most `changes` times over so many `epochs`.
+    """Shares of answers in every epoch, if an answer changes at most `changes` times over `epochs` epochs.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Largest epsilon of all reports of a device together.
+        epochs: Number of epochs.
+        changes: Maximum number of changes of an answer over all epochs.
 
     >>> weekly = Evolving(["no", "yes"], epsilon=1, epochs=8, changes=2)
     >>> state, sent = weekly.begin(), []
@@ -86,9 +98,15 @@ class Evolving(Protocol):
     """
 
     name: ClassVar[str] = "Evolving"
-    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain,)
-    advice: ClassVar[str] = "it needs a list of answers"
-    fresh: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(
+        takes=(ListedDomain,),
+        advice="it needs a list of answers",
+        reads=("series",),
+        fresh=False,
+        candidates=lambda kind, ask: kind._offered(ask),
+        waived={"unbiased": "each part of the tree divides by the number of its own reports, which chance decides"},
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     epochs: int = 8
     changes: int = 1
@@ -112,28 +130,16 @@ class Evolving(Protocol):
             raise ChannelError("at this epsilon a bit would be a fair coin: raise it")
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        return iter(())  # whoever answers once has nothing that changes
-
-    @classmethod
-    def stream_candidates(
-        cls, domain: Domain, epsilon: Fraction, epochs: int, changes: int, n: int | None = None
-    ) -> Iterator[Protocol]:
-        if isinstance(domain, ListedDomain) and domain.size <= MOST_ANSWERS:
-            yield cls(domain, epsilon, epochs, changes)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if ask.epochs is None or ask.changes is None:
+            return  # people who answer once have nothing that changes
+        if isinstance(ask.domain, ListedDomain) and ask.domain.size <= MOST_ANSWERS:
+            yield cls(ask.domain, ask.epsilon, ask.epochs, ask.changes)
 
     @classmethod
     def examples(cls) -> Iterator[Evolving]:
         yield cls(["no", "yes"], 1, epochs=4, changes=1)
         yield cls(3, 2, epochs=2, changes=0)
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "each part of the tree divides by the number of its own reports, which chance decides"}
-
-    @property
-    def reads(self) -> str:
-        return "series"
 
     def parameters(self) -> dict[str, Any]:
         return {"epochs": self.epochs, "changes": self.changes}
@@ -180,40 +186,12 @@ class Evolving(Protocol):
         ]
         return np.array(rows, dtype=np.int64)
 
-    @property
-    def tally_size(self) -> int:
-        return 2 * self.followed * self.parts_of_tree + 1
-
-    @property
-    def report_bytes(self) -> int:
-        return max(1, ((self.tally_size - 1).bit_length() + 7) // 8)
-
-    @property
-    def report_forms(self) -> int:
-        return self.tally_size
-
-    @property
-    def state_forms(self) -> int:
-        """What tells devices apart over the epochs: the answer and the level that one follows."""
-        return self.followed * self.depth
-
-    def linking(self, epochs: int) -> float:
-        """A device follows one answer at one level for ever; bits of two devices with the same are equally coins."""
-        return float(self.state_forms)
-
-    @property
-    def ratio(self) -> Fraction:
-        """Of one report of somebody whose answer never changes; `whole_ratio` is that of all reports of any streams."""
+    def _ratio(self) -> Fraction:
+        """The ratio of one report if the answer never changes; `whole_ratio` is that of all reports of any streams."""
         kept, rest = self.keep.value, Fraction(self.weight - 1, 2)
         return (kept + rest) / (1 - kept + rest)
 
-    @property
-    def whole_ratio(self) -> Fraction:
-        """Of everything that a device sends, between any two streams of answers."""
-        return self.keep.value / (1 - self.keep.value)
-
-    @property
-    def guarantee(self) -> Guarantee:
+    def _guarantee(self) -> Guarantee:
         over = f"any two streams of answers over {self.epochs} epochs with at most {self.changes} changes"
         return Guarantee("stream", self.epsilon, over=over)
 
@@ -226,19 +204,13 @@ class Evolving(Protocol):
         kept, chosen = self.keep.value, min(2, self.weight)
         rest = Fraction(self.weight - chosen, 2)
         first = (chosen * kept + rest) / (chosen * (1 - kept) + rest)
-        whole, streams = [(self.whole_ratio, 1)], f"any two streams of {self.epochs} epochs"
+        whole, streams = [(self.law().kept.ratio, 1)], f"any two streams of {self.epochs} epochs"
         return Levels(
             Level([(first, 1)], "one report", False),
             Level([(self.ratio, 1)], "two answers that never change", True),
             Level(whole, "two streams of the same pattern", False),
             Level(whole, streams, False),
         )
-
-    def spent(self, draws: int) -> Fraction:
-        return self.epsilon if draws else Fraction(0)
-
-    def lifetime(self, epochs: int, values: int | None = None) -> Fraction:
-        return self.epsilon
 
     # -- the device --------------------------------------------------------------------------------
 
@@ -303,7 +275,7 @@ class Evolving(Protocol):
 
     # A report of its own is that of a device whose answer never changes, in an epoch that chance picks.
 
-    def _one(self, value: int, bits: Bits) -> bytes:
+    def draw(self, value: int, bits: Bits) -> bytes:
         epoch = 1 + bits.integers(self.epochs)
         state = self._begun(bits)
         # Until its first bit nothing is drawn, and every earlier bit is drawn by itself.
@@ -312,7 +284,7 @@ class Evolving(Protocol):
             state = state._replace(seen=1, holds=_FOLLOWED if value == self._target(state.followed) else _OTHER)
         return self._stepped(state, value, epoch, bits)[1].to_bytes(self.report_bytes, "little")
 
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def draw_many(self, values: Positions, bits: Bits) -> Bytes:
         n = len(values)
         epoch = 1 + bits.integers(self.epochs, n)
         followed, level, slot = self._begun_many(n, bits)
@@ -366,26 +338,18 @@ class Evolving(Protocol):
 
     # -- the collector -----------------------------------------------------------------------------
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return from_bytes(reports) < self.tally_size
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return np.bincount(from_bytes(reports), minlength=self.tally_size).astype(np.int64)
 
     @property
-    def scale(self) -> float:
-        return 1.0
-
-    @property
-    def tests(self) -> int:
-        return self.domain.size * self.epochs
-
-    @property
     def stretch(self) -> float:
-        """By how much the mean of the bits, -1 and 1, is enlarged to be the mean change in a part."""
+        """The factor that turns the mean of the bits, -1 and 1, into the mean change in a part."""
         return self.weight / 2 / float(2 * self.keep.value - 1)
 
-    def _estimate(self, tally: Tally) -> Series:
+    def infer(self, tally: Tally) -> Series:
         bits = tally.counts[:-1].reshape(self.followed, self.parts_of_tree, 2)
         found = [self._followed_shares(pairs[:, 0], pairs[:, 1]) for pairs in bits]
         if self.followed == 1:
@@ -411,7 +375,7 @@ class Evolving(Protocol):
         )
 
     def _moved(self, n: Counts, share: Floats, fakes: int) -> Floats:
-        """How far the share of each epoch, and their mean, falls and rises without so many reports of one part.
+        """How far the share of each epoch, and their mean, falls and rises without `fakes` reports of one part.
 
         By the rank-one update of least squares: without m reports of part e that say s, shares change by
         m u_e (x_e - s) / (1 - m c_e), with u_e what a unit on the part moves, c_e what it moves the part's own change,
@@ -443,9 +407,6 @@ class Evolving(Protocol):
         found[1, where] = np.maximum(0.0, moves.max(axis=1))
         found[2, where] = 1 / left.min()
         return found
-
-    def _nothing(self) -> Series:
-        return self._estimate(self.empty())
 
     def _followed_shares(self, away: Counts, towards: Counts) -> tuple[Floats, Floats]:
         """The share after each epoch and the covariance matrix; NaN where nothing is known."""
@@ -482,37 +443,21 @@ class Evolving(Protocol):
 
     @cached_property
     def _unit_variances(self) -> Floats:
-        """Of each epoch, with one report in every part of the tree."""
+        """The variance of each epoch, with one report in every part of the tree."""
         begin, end = self.edges.T
         inverse = np.linalg.inv(_grounded(begin, end, np.ones(len(begin)), self.epochs + 1))
         variances: Floats = self.stretch**2 * np.diag(inverse)
         return variances
 
-    @property
-    def reports_each(self) -> int:
-        return self.epochs
-
-    def noise(self, n: int) -> float:
-        """The standard error of a share in the worst epoch, with n people who report in every epoch."""
-        return math.sqrt(float(self._unit_variances.max()) * self.depth * self.followed / n)
-
-    def error(self, n: int, population: bool = True) -> float:
-        """The same: which change a device reports is chance for whoever is asked, so sampling adds nothing."""
-        return self.noise(n)
-
-    def figure_variances(self, answers: Any, people: Any = None) -> Floats:
+    def _figure_variances(self, answers: Any, people: Any = None) -> Floats:
         n = len(answers) if people is None else int(np.sum(people))
         each = self._unit_variances * self.depth * self.followed * self.epochs / n
         return np.tile(np.append(each, each.max()), self.domain.size)
 
-    def truth(self, answers: Any, people: Any = None) -> Floats:
-        """Of people whose answers never change: the same shares in every epoch, and over all of them."""
+    def _truth(self, answers: Any, people: Any = None) -> Floats:
+        """The truth for people whose answers never change: the same shares in every epoch, and over all of them."""
         counts = np.bincount(self.domain.encode(answers), people, minlength=self.domain.size)
         return np.repeat(counts / counts.sum(), self.epochs + 1)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost((4 + (self.followed > 1)) * WORD_BYTES, 1)
 
     @cached_property
     def _most_moved(self) -> float:
@@ -522,23 +467,9 @@ class Evolving(Protocol):
         inverse[1:, 1:] = np.linalg.inv(_grounded(begin, end, np.ones(len(begin)), self.epochs + 1))
         return float(np.abs(inverse[:, end] - inverse[:, begin]).max())
 
-    @property
-    def leverage(self) -> float:
-        """What one forged bit about the part that matters most moves a share; of all reports of a device, one in
-        `epochs` is about each part of its level, and one level and answer is chosen."""
-        return self._most_moved * self.stretch * self.epochs * self.depth * self.followed
-
-    @property
-    def poisoning(self) -> float:
-        """Between the two bits."""
-        return 2 * self.leverage
-
     # -- whole streams -----------------------------------------------------------------------------
 
-    def _inputs(self) -> Iterator[tuple[Any, int]]:
-        return ((label, place) for place, label in enumerate(self.domain.labels))
-
-    def stream_laws(self) -> dict[tuple[int, ...], dict[bytes, Fraction]]:
+    def _stream_laws(self) -> dict[tuple[int, ...], dict[bytes, Fraction]]:
         """The exact law of everything that a device sends, for each stream of answers with few enough changes."""
         found = {}
         for stream in product(range(self.domain.size), repeat=self.epochs):
@@ -555,24 +486,69 @@ class Evolving(Protocol):
 
     # -- for people --------------------------------------------------------------------------------
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         number = int.from_bytes(report, "little")
         if number == self.tally_size - 1:
-            return "nothing in this epoch"
+            return word("says.later")
         place, bit = divmod(number, 2)
         followed, part = divmod(place, self.parts_of_tree)
         begin, end = self.edges[part]
         answer = text(self.domain.labels[self._target(followed)])
-        way = "towards" if bit else "away from"
-        return f"a change {way} {answer}, or a coin, in the epochs {begin + 1} to {end}"
+        way = "says.change.towards" if bit else "says.change.away"
+        return word(way, answer=answer, first=str(begin + 1), last=str(end))
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return [
-            "Chance picks once, whatever you answer: an answer to follow, a length of time, and which of your changes "
-            f"is reported, your first answer with probability {percent(1 / self.weight)}.",
-            "At the end of each such length of time a bit is sent. It is a fair coin, unless the picked change came in "
-            f"that time: then it says the direction of the change with probability {percent(float(self.keep))}.",
+            word("story.stream", chance=percent(1 / self.weight)),
+            word("story.stream.bit", chance=percent(float(self.keep))),
         ]
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            scale=lambda: 1.0,
+            tests=lambda: self.domain.size * self.epochs,
+            # The standard error of a share in the worst epoch, with n people who report in every epoch.
+            noise=lambda: math.sqrt(float(self._unit_variances.max()) * self.depth * self.followed / n),
+            # The same: chance decides for everybody which change a device reports, so sampling adds nothing.
+            error=lambda: self.worth(n).noise,
+            variances=self._figure_variances,
+            truth=self._truth,
+            cost=lambda: Cost((4 + (self.followed > 1)) * WORD_BYTES, 1),
+            # One forged bit moves a share most if it is about the part that matters most. One in `epochs` of the
+            # reports of a device is about each part of its level, and one level and answer is chosen.
+            leverage=lambda: self._most_moved * self.stretch * self.epochs * self.depth * self.followed,
+            # Between the two bits.
+            moved=lambda: 2 * self.worth().leverage,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            structure=lambda: Stream(self.epochs, self.changes, self.begin, self.step, self.step_encoded, self.streams),
+            counters=lambda: 2 * self.followed * self.parts_of_tree + 1,
+            width=lambda: max(1, ((self.tally_size - 1).bit_length() + 7) // 8),
+            forms=lambda: self.tally_size,
+            ratio=self._ratio,
+            guarantee=self._guarantee,
+            inputs=lambda: ((label, place) for place, label in enumerate(self.domain.labels)),
+            kept=base.kept.but(  # What tells devices apart over the epochs: the answer and the level that one follows.
+                state_forms=lambda: (
+                    self.followed * self.depth
+                ),  # A device follows one answer at one level for ever; bits of two devices with the same are equally
+                # coins.
+                linking=lambda epochs: float(
+                    self.law().kept.state_forms
+                ),  # The ratio of everything that a device sends, between any two streams of answers.
+                ratio=lambda: self.keep.value / (1 - self.keep.value),
+                spent=lambda draws: self.epsilon if draws else Fraction(0),
+                lifetime=lambda epochs, values=None: self.epsilon,
+                reports=lambda: self.epochs,
+                streams=self._stream_laws,
+            ),
+        )
 
 
 def _grounded(begin: Any, end: Any, weight: Floats, size: int) -> Floats:

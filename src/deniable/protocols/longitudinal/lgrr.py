@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -32,20 +32,33 @@ from deniable.domains import DomainLike, ListedDomain, Strings, Texts
 from deniable.errors import ChannelError, DomainError, EpsilonError
 from deniable.exact import WORD, Dyadic, floor_of, shown
 from deniable.labels import Label
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.frequency.local_hashing import best_hash_bits
-from deniable.protocols.frequency.open_text import TextEstimate, as_text, cohort_step
+from deniable.protocols.frequency.open_text import COLLIDES, TextEstimate, as_text, cohort_step
 from deniable.protocols.frequency.sketch import SketchProtocol
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
 from deniable.protocols.memoized import FEW_FORMS, Memoized, Part, Place
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, narrow_type, to_bytes
 from deniable.protocols.tally import Counts, Tally, kept_or_uniform, spread_evenly
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results import Floats, Weights
+from deniable.results.bounds import Numbers
+from deniable.words import Fact, word
 
 
 class LGRR(Memoized, GRR):
     """Longitudinal generalized randomized response.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Another name for `first`.
+        forever: Epsilon of the kept state, and so of all reports drawn from it; twice `first` if None.
+        first: Epsilon of one report.
 
     >>> weekly = LGRR(["yes", "no"], first="1/2", forever=1)
     >>> state = weekly.permanent("yes")  # once, and kept
@@ -75,22 +88,16 @@ class LGRR(Memoized, GRR):
             raise ChannelError(f"at these levels an answer among {size} would never be kept: raise `first`")
         return RandomizedResponse(size, Dyadic(keep))
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return self._told("answers")
 
-    def _told(self, noun: str) -> list[str]:
-        first, second = percent(float(self.response.keep)), percent(float(self.instant.keep))
+    def _told(self, noun: str) -> Sequence[Fact]:
         one = noun.removesuffix("s")
-        drawn = (
-            f"One of the {self.domain.size:,} {noun} is drawn, each with the same probability. It counts only after "
-            "“replace”."
-        )
+        drawn = word(f"story.twice.any.{one}", n=self.domain.size)
         return [
-            f"First stage, once per {one}: a coin decides whether your {one} is kept. It says “keep” with probability "
-            f"{first}.",
+            word(f"story.twice.keep.{one}", chance=percent(float(self.response.keep))),
             drawn,
-            "Second stage, for every report: another coin decides whether the outcome of the first stage is sent. It "
-            f"says “send” with probability {second}.",
+            word("story.twice.send", chance=percent(float(self.instant.keep))),
             drawn,
         ]
 
@@ -108,10 +115,6 @@ class LGRR(Memoized, GRR):
         return (1 - self.kept) / self.domain.size
 
     @property
-    def ratio(self) -> Fraction:
-        return self.p / self.q
-
-    @property
     def permanent_ratio(self) -> Fraction:
         return self.response.ratio
 
@@ -122,15 +125,6 @@ class LGRR(Memoized, GRR):
     @property
     def _supports_kept(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         return self.response.true, self.response.false, self.p, self.q
-
-    @property
-    def state_forms(self) -> int:
-        return self.domain.size
-
-    @property
-    def cost(self) -> Cost:
-        """Of somebody who answers once; a report from a kept state takes half of the random bytes."""
-        return Cost(4 * WORD_BYTES, 1)
 
     @classmethod
     def examples(cls) -> Iterator[LGRR]:
@@ -160,11 +154,31 @@ class LGRR(Memoized, GRR):
         kept, rest = kept_or_uniform(truth, float(self.kept), runs, random)
         return kept + spread_evenly(rest, self.domain.size, random)
 
+    @remembered
+    def kernel(self) -> Kernel:
+        return super().kernel().but(simulate=self._simulate)
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            # For a person who answers once; a report from a kept state takes half of the random bytes.
+            cost=Cost(4 * WORD_BYTES, 1),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=lambda: self.p / self.q,
+            kept=base.kept.but(state_forms=lambda: self.domain.size),
+        )
+
 
 MOST_HASHES = 256
 
 MOST_KNOWN = 256
-"""Of so many listed answers it is computed which of them share their cells, and made up for."""
+"""For lists of up to this many answers, it is computed which answers share cells, and estimates are corrected."""
 
 _LEAST_EIGENVALUE = 0.1
 """A list is too long for the pool of hash functions where undoing the collisions would multiply the noise by ten."""
@@ -174,13 +188,13 @@ class Collisions(NamedTuple):
     """How a list of answers shares the cells of a pool of hash functions."""
 
     cells: Positions
-    """Of each answer (row) under each hash function."""
+    """The cell of each answer (row) under each hash function."""
     inverse: Floats
-    """Of the matrix M: the share of the hash functions that put two answers into one cell."""
+    """The inverse of the matrix M: the share of the hash functions that put two answers into one cell."""
     rows: Floats
-    """Those of the inverse, and their sum: one estimated count each, and all of them together."""
+    """The rows of the inverse, and their sum: for each estimated count, and for all of them together."""
     every: Floats
-    """Of each row, the sum over the cells of the square of what it has there: the mean over the hash functions."""
+    """For each row, the sum over the cells of its squared weight there, averaged over the hash functions."""
     own: Floats
     """The same of the cell of each answer only."""
 
@@ -229,16 +243,23 @@ class LOLOHA(Memoized, SketchProtocol):
     Privacy    that of LGRR at `first` and `forever`: the cohort does not depend on the answer. Answers in one cell
                share their state, so that a device has at most g of them, and two streams whose cells recur in the same
                pattern tell g `forever` at most
-    Collisions M is the share of the k hash functions that put two answers into one cell. Of a list of up to 256 answers
-               it is known, and M^-1 (C - n q) / (p - q) is exactly unbiased for this very pool of hash functions, with
-               C_v the reports that support v
+    Collisions M is the share of the k hash functions that put two answers into one cell. For a list of up to 256
+               answers it is known, and M^-1 (C - n q) / (p - q) is exactly unbiased for this pool of hash functions,
+               with C_v the reports that support v
     Error      of a count, f -> 0: n (e + g - 1)^2 / ((e - 1)^2 (g - 1)), e = e^first, as for local hashing, times about
-               1 / (1 - d / (k (g - 1))) for undoing the collisions. Of text and longer lists without that factor, but
+               1 / (1 - d / (k (g - 1))) for undoing the collisions. For text and longer lists without that factor, but
                with the answers that share cells, sum over x != v of (n_x^2 - n_x) / (k (g - 1)), which more people do
                not average out
     Report     the cohort in 1 byte, then the cell in 1 or 2 bytes; the state has the same form
     Cost       three random words and a SHA-256 for the state, two words per report; k (g + 1) counters
     Source     Arcolezi, Pinzon, Palamidessi and Gambs 2023 (LOLOHA), with exact chaining and a public pool of hashes
+
+    Args:
+        domain: `Strings` for any text, or a list of answers.
+        epsilon: Another name for `first`.
+        forever: Epsilon of the kept state, and so of all reports drawn from it; twice `first` if None.
+        first: Epsilon of one report.
+        hashing: The cells and the pool of hash functions; the best ones if None.
 
     >>> weekly = LOLOHA(1000, first=1, forever=2)
     >>> weekly.hashing.cells, weekly.hashing.cohorts, weekly.report_bytes
@@ -248,6 +269,7 @@ class LOLOHA(Memoized, SketchProtocol):
     """
 
     name: ClassVar[str] = "LOLOHA"
+    traits: ClassVar[Traits] = Traits(waived=lambda protocol: protocol._waived())
     domain: Any
 
     def __init__(
@@ -302,7 +324,7 @@ class LOLOHA(Memoized, SketchProtocol):
 
     @property
     def _supports_kept(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        # Of another answer, whose cell the hash function chooses.
+        # The probability for another answer, whose cell the hash function chooses.
         even = Fraction(1, self.hashing.cells)
         return self.inner.response.true, even, self.inner.p, even
 
@@ -332,37 +354,37 @@ class LOLOHA(Memoized, SketchProtocol):
         held *= n / held.sum() if held.sum() > 0 else 0.0
         spread = self._known_spread @ held
         rest = math.sqrt(max(0.0, float(spread[-1]))) / n
-        lowest, highest = self._known_weights
-        weights = Weights(lowest, highest)
-        return TextEstimate(labels, n, counts, spread[:-1], self.name, unlisted_noise=rest, weights=weights)
+        more: dict[str, Any] = {"unlisted_noise": rest, "weights": Weights(*self._known_weights)}
+        found = TextEstimate(labels, n, counts, spread[:-1], self.name, **more)
+        heard = np.flatnonzero(blocks)
+        said = self._known_numbers[:, heard], blocks.reshape(-1)[heard].astype(np.float64)
+        return replace(found, bounds=Numbers.grouped(*said, self._known_weights, found.errors()))
+
+    @cached_property
+    def _known_numbers(self) -> Floats:
+        """What a report adds to the count of each listed answer: one column per cohort and cell."""
+        assert self.known is not None
+        p, q, cells = float(self.inner.p), float(self.inner.q), self.known.cells
+        pools = (cells[:, cohort, None] == np.arange(self.hashing.cells) for cohort in range(self.cohort_count))
+        return np.hstack([self.known.inverse @ (pool - q) / (p - q) for pool in pools])
 
     @cached_property
     def _known_weights(self) -> tuple[Floats, Floats]:
         """The smallest and the largest weight of a report for each listed answer, over all cohorts and cells."""
-        assert self.known is not None
-        p, q, cells = float(self.inner.p), float(self.inner.q), self.known.cells
-        pools = (cells[:, cohort, None] == np.arange(self.hashing.cells) for cohort in range(self.cohort_count))
-        found = np.hstack([self.known.inverse @ (pool - q) / (p - q) for pool in pools])
-        return found.min(axis=1), found.max(axis=1)
+        return self._known_numbers.min(axis=1), self._known_numbers.max(axis=1)
 
-    @property
-    def leverage(self) -> float:
-        return super().leverage if self.is_open or self.known is None else float(self._known_weights[1].max())
-
-    @property
-    def poisoning(self) -> float:
+    def _poisoning(self) -> float:
         if self.is_open or self.known is None:
-            return super().poisoning
+            return super()._poisoning()
         return float((self._known_weights[1] - self._known_weights[0]).max())
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return super().waived if self.known is None else {}
+    def _waived(self) -> Mapping[str, str]:
+        return COLLIDES if self.known is None else {}
 
     def variance(
         self, n: int, frequency: ArrayLike = 0.0, population: bool = True, others: ArrayLike | None = None
     ) -> Any:
-        """Of the answers where it is largest, where collisions are known; else see `SketchProtocol`."""
+        """The variance for the answers where it is largest, if collisions are known; else see `SketchProtocol`."""
         if self.known is None:
             return super().variance(n, frequency, population, others)
         f, each = np.asarray(frequency, dtype=np.float64), self._known_spread[:-1]
@@ -372,11 +394,11 @@ class LOLOHA(Memoized, SketchProtocol):
             spread = spread + n * f * (1 - f)
         return float(spread) if np.ndim(spread) == 0 else spread
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         if self.known is None:
-            return super().figure_variances(answers, people)
+            return super()._figure_variances(answers, people)
         n = len(answers) if people is None else int(np.sum(people))
-        each: NDArray[np.float64] = self._known_spread[:-1] @ self.truth(answers, people) / n
+        each: NDArray[np.float64] = self._known_spread[:-1] @ self.worth().truth(answers, people) / n
         return each
 
     def _kept_shares(self) -> tuple[float, float]:
@@ -388,30 +410,17 @@ class LOLOHA(Memoized, SketchProtocol):
         return float(shares.max()), float(shares.min())
 
     def floor(self, n: int) -> float:
-        return super().floor(n) if self.known is None else math.sqrt(self.kept_noise) * self.noise(n)
-
-    @property
-    def state_forms(self) -> int:
-        return self.cohort_count * self.inner.state_forms
-
-    @property
-    def report_forms(self) -> int:
-        return self.state_forms
+        return super().floor(n) if self.known is None else math.sqrt(self.law().kept.noise) * self.worth(n).noise
 
     @property
     def most_states(self) -> int:
-        return self.inner.state_forms
-
-    @property
-    def cost(self) -> Cost:
-        """Of somebody who answers once; a report from a kept state takes two words."""
-        return Cost(WORD_BYTES + self.inner.cost.random_bytes, 2)
+        return self.inner.law().kept.state_forms
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(["never", "once", "often"], first="1/2", forever=1, hashing=Strings(2, 3))
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return [cohort_step(self.cohort_count, self.hashing.cells, kept=True), *self.inner._told("cells")]
 
     def _cell(self, value: Any, shared: bytes) -> int:
@@ -442,10 +451,31 @@ class LOLOHA(Memoized, SketchProtocol):
     def kept_under(self, encoded: Any, state: bytes) -> bytes:
         return self._cells.answer_key(self._cell(encoded, state))
 
-    def linking(self, epochs: int) -> float:
-        return self.cohort_count * self.inner.linking(epochs)
-
     def _places(self, values: Sequence[int]) -> Iterator[Place]:
         for cohort in range(self.cohort_count):
             cells = {value: self._cell(value, bytes([cohort])) for value in values}
             yield Place(cells, [Part(*self.inner.stages, 1)])
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            leverage=lambda: (
+                base.leverage if self.is_open or self.known is None else float(self._known_weights[1].max())
+            ),
+            moved=self._poisoning,
+            variances=self._figure_variances,
+            # For a person who answers once; a report from a kept state takes two words.
+            cost=lambda: Cost(WORD_BYTES + self.inner.worth().cost.random_bytes, 2),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            forms=lambda: self.law().kept.state_forms,
+            kept=base.kept.but(
+                state_forms=lambda: self.cohort_count * self.inner.law().kept.state_forms,
+                linking=lambda epochs: self.cohort_count * self.inner.law().kept.linking(epochs),
+            ),
+        )

@@ -24,7 +24,7 @@ Source     Ding, Kulkarni and Yekhanin 2017 (1BitMean with memoization, alpha-po
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -34,15 +34,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
-from deniable.domains import Domain, DomainLike, Interval
+from deniable.domains import DomainLike, Interval
 from deniable.errors import NumberError
-from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
+from deniable.protocols.base import Protocol, percent
+from deniable.protocols.law import Law
 from deniable.protocols.longitudinal.lgrr import LGRR
 from deniable.protocols.memoized import Memoized
-from deniable.protocols.numeric.grid import quantity
+from deniable.protocols.numeric.grid import marked
 from deniable.protocols.numeric.window import OneBitMean
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.traits import Ask
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits, source_of, written_number
+from deniable.words import Fact, Joined, word
 
 MOST_POINTS = 1 << 32
 _MOST_STEPS = 1 << 20
@@ -51,12 +56,24 @@ _HEAD = 4
 
 @dataclass(frozen=True, init=False, repr=False)
 class LOneBitMean(Memoized, OneBitMean):
-    """The mean of a number over the epochs, one bit per report; `steps` is how many steps there are between the marks.
+    """The mean of a number over the epochs, one bit per report.
+
+    Args:
+        domain: The interval of the number.
+        epsilon: Another name for `first`.
+        forever: Epsilon of the kept state, and so of all reports drawn from it; twice `first` if None.
+        steps: Number of steps between the marks that answers are rounded to.
+        points: Number of possible offsets of the marks.
+        first: Epsilon of one report.
+        **window: Fields of `OneBitMean`, as `dataclasses.replace` passes them.
+
+    Raises:
+        NumberError: The number of steps or points is out of range.
 
     >>> minutes = LOneBitMean(Interval(0, 1440, unit="minutes"), first=1, forever=2, steps=6)
     >>> minutes.report_bytes, minutes.most_states, [round(level, 3) for level in minutes.levels(365)[:3]]
     (1, 7, [1.0, 2.0, 14.0])
-    >>> round(minutes.noise(10_000), 1)
+    >>> round(minutes.worth(10_000).noise, 1)
     15.6
     """
 
@@ -101,11 +118,9 @@ class LOneBitMean(Memoized, OneBitMean):
         return f"{super().__repr__()[:-1]}, steps={self.steps}{points})"
 
     @classmethod
-    def two_stage_candidates(
-        cls, domain: Domain, first: exact.Number, forever: exact.Number, n: int | None = None
-    ) -> Iterator[Protocol]:
-        if isinstance(domain, Interval):
-            yield cls(domain, first=first, forever=forever)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if ask.forever is not None and isinstance(ask.domain, Interval):
+            yield cls(ask.domain, first=ask.epsilon, forever=ask.forever)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -132,10 +147,6 @@ class LOneBitMean(Memoized, OneBitMean):
         return self.inner.instant_power
 
     @property
-    def state_forms(self) -> int:
-        return 2
-
-    @property
     def most_states(self) -> int:
         return self.steps + 1
 
@@ -143,9 +154,8 @@ class LOneBitMean(Memoized, OneBitMean):
     def shared_bytes(self) -> int:
         return _HEAD
 
-    @property
-    def cost(self) -> Cost:
-        """Of somebody who answers once; a report from a kept state takes two words."""
+    def _cost(self) -> Cost:
+        """The cost for a person who answers once; a report from a kept state takes two words."""
         rounding = (self.points > 1) + (self.steps > 1)
         return Cost(WORD_BYTES * (rounding + 4.0), 1)
 
@@ -203,17 +213,11 @@ class LOneBitMean(Memoized, OneBitMean):
         step = (self._high - self._low) / self.steps
         return ((self._low + k * step, k) for k in range(self.steps + 1))
 
-    def _input_count(self) -> int:
-        return self.steps + 1
-
     def _row_of(self, answer: Any) -> int:
         return self._mark(self.domain.encode_one(answer), 0)
 
     def _law_state(self, value: int, bits: Bits) -> bytes:
         return bytes(_HEAD) + self.inner._permanent(self._end_of(value, bits), b"", bits)
-
-    def _law_of(self, value: int, bits: Bits) -> bytes:
-        return self._instant(self._law_state(value, bits), bits)
 
     # -- several epochs ----------------------------------------------------------------------------
 
@@ -246,28 +250,34 @@ class LOneBitMean(Memoized, OneBitMean):
 
     def floor(self, n: int) -> float:
         """The standard error of the mean among n devices that never change, after any number of epochs."""
-        return math.sqrt(self.kept_noise) * self.noise(n)
+        return math.sqrt(self.law().kept.noise) * self.worth(n).noise
 
     # -- for people --------------------------------------------------------------------------------
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        low, high = self._ends
-        number = self._number(encoded)
-        at = [quantity(low + k * (high - low) / self.steps, self.unit) for k in (0, self.steps)]
-        beyond = "" if number == float(value) else "Your answer lies beyond an end, so it is taken as "
-        beyond += f"{quantity(number, self.unit)}. " if beyond else ""
-        marked = f"There are {self.steps + 1:,} marks from {at[0]} to {at[1]}, evenly spaced."
-        if self.steps == 1:
-            marked = f"Both ends are marked, {at[0]} and {at[1]}."
-        first, second = percent(float(self.inner.response.keep)), percent(float(self.inner.instant.keep))
-        drawn = "One of the two ends is drawn, each with the same probability. It counts only after “replace”."
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        drawn = word("story.end.any")
+        marks = marked(value, self._number(encoded), self._ends, self.steps, self._unit)
         return [
-            f"{beyond}{marked} Chance decides once, for all your reports, from where on a number between two marks "
-            "goes to the upper one; over all devices nothing is lost on average.",
-            f"First stage, once per mark: a mark goes to the high end more often the higher it is. A coin decides "
-            f"whether that end is kept. It says “keep” with probability {first}.",
+            Joined([*marks, word("story.end.round")], " "),
+            word("story.end.keep", chance=percent(float(self.inner.response.keep))),
             drawn,
-            "Second stage, for every report: another coin decides whether the outcome of the first stage is sent. It "
-            f"says “send” with probability {second}.",
+            word("story.twice.send", chance=percent(float(self.inner.instant.keep))),
             drawn,
         ]
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=self._cost,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=self._inputs,
+            input_count=lambda: self.steps + 1,
+            sent=lambda value, bits: self._instant(self._law_state(value, bits), bits),
+            kept=base.kept.but(state_forms=2),
+        )

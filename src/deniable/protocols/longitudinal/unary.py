@@ -28,10 +28,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable import exact
-from deniable.domains import Domain, DomainLike, ListedDomain, Strings
+from deniable.domains import DomainLike, ListedDomain, Strings
 from deniable.errors import EpsilonError
 from deniable.exact import WORD, Dyadic, ceil_of, shown
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.open_text import TextProtocol, as_text, cohort_step
 from deniable.protocols.frequency.rappor import RAPPOR
 from deniable.protocols.frequency.unary import (
@@ -42,9 +42,15 @@ from deniable.protocols.frequency.unary import (
     packed_bytes,
     padding_is_zero,
 )
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
 from deniable.protocols.memoized import Memoized, Place, bit_linking, bit_parts
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
+from deniable.protocols.traits import Ask
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
+from deniable.words import Fact, Joined, word
 
 
 def second_flip(other: Dyadic, target: Fraction, first: Fraction, forever: Fraction) -> Dyadic:
@@ -99,34 +105,20 @@ class LongitudinalUnary(Memoized, UnaryProtocol):
     def _supports_kept(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         return self.true_bit.value, self.other_bit.value, self.p, self.q
 
-    @property
-    def state_forms(self) -> int:
-        return 1 << self.domain.size
-
-    @property
-    def cost(self) -> Cost:
-        """Of somebody who answers once; a report from a kept state takes half of the random bytes."""
-        return Cost(2 * packed_bytes(self.domain.size) + WORD_BYTES, bitmap_operations(self.domain.size))
-
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls([True, False], first="1/2", forever=1)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         others, own = self._told("answers")
-        flip = percent(float(self.flip))
-        return [
-            f"First stage, once per answer. {others}",
-            own,
-            f"Second stage, for every report: every bit of what came out is flipped with probability {flip}, one coin "
-            "each.",
-        ]
+        first = Joined([word("story.first.answer"), others], " ")
+        return [first, own, word("story.flips", chance=percent(float(self.flip)))]
 
     def _permanent(self, value: int, shared: bytes, bits: Bits) -> bytes:
-        return UnaryProtocol._one(self, value, bits)
+        return UnaryProtocol.draw(self, value, bits)
 
     def _states(self, values: Positions, bits: Bits) -> Bytes:
-        return UnaryProtocol._many(self, values, bits)
+        return UnaryProtocol.draw_many(self, values, bits)
 
     def _instant(self, state: bytes, bits: Bits) -> bytes:
         return bits.flipped(state, self.flip, self.domain.size)
@@ -139,9 +131,6 @@ class LongitudinalUnary(Memoized, UnaryProtocol):
     def _is_state(self, state: bytes) -> bool:
         whole = len(state) == self.report_bytes
         return whole and bool(padding_is_zero(np.frombuffer(state, dtype=np.uint8)[None], self.domain.size)[0])
-
-    def linking(self, epochs: int) -> float:
-        return bit_linking([(self.true_bit, 1), (self.other_bit, self.domain.size - 1)], self.flip, epochs)
 
     def likeness(self, one: bytes, other: bytes, answer: Any) -> Fraction:
         ratio, own = Fraction(1), self.domain.encode_one(answer)
@@ -160,9 +149,40 @@ class LongitudinalUnary(Memoized, UnaryProtocol):
         parts = bit_parts(marks, self.domain.size, self.true_bit, self.other_bit, self.flip)
         yield Place({value: row for row, value in enumerate(values)}, parts)
 
+    @remembered
+    def kernel(self) -> Kernel:
+        # Its two stages together set each bit by itself, too, with other probabilities.
+        return super().kernel().but(simulate=self._simulate)
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            # For a person who answers once; a report from a kept state takes half of the random bytes.
+            cost=lambda: Cost(2 * packed_bytes(self.domain.size) + WORD_BYTES, bitmap_operations(self.domain.size)),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            kept=base.kept.but(
+                state_forms=lambda: 1 << self.domain.size,
+                linking=lambda epochs: bit_linking(
+                    [(self.true_bit, 1), (self.other_bit, self.domain.size - 1)], self.flip, epochs
+                ),
+            ),
+        )
+
 
 class LSUE(LongitudinalUnary):
     """Longitudinal symmetric unary encoding, the two stages of RAPPOR without its filter.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Another name for `first`.
+        forever: Epsilon of the kept state, and so of all reports drawn from it; twice `first` if None.
+        first: Epsilon of one report.
 
     >>> weekly = LSUE(["never", "once", "often"], first="1/2", forever=1)
     >>> [round(level, 3) for level in weekly.levels(52, values=1)]
@@ -186,6 +206,12 @@ class LSUE(LongitudinalUnary):
 
 class LOSUE(LongitudinalUnary):
     """Longitudinal optimized unary encoding: one report is OUE at epsilon `first`.
+
+    Args:
+        domain: The possible answers: a list of categories, their number, or a listed domain.
+        epsilon: Another name for `first`.
+        forever: Epsilon of the kept state, and so of all reports drawn from it; twice `first` if None.
+        first: Epsilon of one report.
 
     >>> weekly = LOSUE(["never", "once", "often"], first="1/2", forever=1)
     >>> float(weekly.p), abs(float(weekly.q) - float(OUE(3, "1/2").q)) < 1e-15
@@ -225,6 +251,16 @@ class LRAPPOR(Memoized, RAPPOR):
                are reported as set: here they add up to one. Its h is `hashes`, its k bits `bloom_bits`, its m `cohorts`
     Linking    a state of 128 bits works as a cookie from the first epochs on: a survey has to say "linkable"
     Source     Erlingsson, Pihur and Korolova 2014
+
+    Args:
+        domain: `Strings` for any text, or a list of answers.
+        epsilon: Another name for `first`.
+        bloom_bits: Size of the Bloom filter.
+        hashes: Number of hash functions.
+        cohorts: Number of sets of hash functions.
+        first: Epsilon of one report.
+        forever: Epsilon of the kept state, and so of all reports drawn from it; twice `first` if None.
+        key: Selects the hash functions for a list of answers; open text brings its own.
 
     >>> daily = RAPPOR(Strings(), first=2, forever=4)
     >>> [round(level, 2) for level in daily.levels(365, values=1)]
@@ -266,11 +302,10 @@ class LRAPPOR(Memoized, RAPPOR):
         return f"RAPPOR({self.domain!r}, {levels}, {sizes})"
 
     @classmethod
-    def two_stage_candidates(
-        cls, domain: Domain, first: exact.Number, forever: exact.Number, n: int | None = None
-    ) -> Iterator[Protocol]:
-        if isinstance(domain, Strings):  # a list of answers is better served without hashing
-            yield cls(domain, first=first, forever=forever)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        # A list of answers is better served without hashing.
+        if ask.forever is not None and isinstance(ask.domain, Strings):
+            yield cls(ask.domain, first=ask.epsilon, forever=ask.forever)
 
     @cached_property
     def flip(self) -> Dyadic:
@@ -302,13 +337,8 @@ class LRAPPOR(Memoized, RAPPOR):
     def shared_bytes(self) -> int:
         return self._cohort_bytes
 
-    @property
-    def state_forms(self) -> int:
-        return self.cohorts << self.bloom_bits
-
-    @property
-    def cost(self) -> Cost:
-        """Of somebody who answers once; a report from a kept state takes about half of the random bytes."""
+    def _cost(self) -> Cost:
+        """The cost for a person who answers once; a report from a kept state takes about half of the random bytes."""
         once = RAPPOR.cost.fget(self)  # type: ignore[attr-defined]
         return Cost(once.random_bytes + packed_bytes(self.bloom_bits), once.operations)
 
@@ -316,14 +346,11 @@ class LRAPPOR(Memoized, RAPPOR):
     def examples(cls) -> Iterator[Protocol]:
         yield cls(["rye", "sourdough"], bloom_bits=2, hashes=1, cohorts=2, first="1/2", forever=1)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        _, filter_step = RAPPOR._steps(self, value, encoded, report)
-        second = percent(float(self.second))
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         return [
             cohort_step(self.cohorts, self.bloom_bits, kept=True),
-            f"First stage, once per text. {filter_step}",
-            f"Second stage, for every report: every bit of what came out is flipped with probability {second}, one "
-            "coin each.",
+            Joined([word("story.first.text"), self._filter_step()], " "),
+            word("story.flips", chance=percent(float(self.second))),
         ]
 
     def _shared(self, bits: Bits) -> bytes:
@@ -338,7 +365,7 @@ class LRAPPOR(Memoized, RAPPOR):
         return state[:head] + bits.flipped(state[head:], self.second, self.bloom_bits)
 
     def _states(self, values: Any, bits: Bits) -> Bytes:
-        return TextProtocol._many(self, values, bits)
+        return TextProtocol.draw_many(self, values, bits)
 
     def _instants(self, states: Bytes, bits: Bits) -> Bytes:
         head = self._cohort_bytes
@@ -347,9 +374,9 @@ class LRAPPOR(Memoized, RAPPOR):
         return np.hstack([states[:, :head], rows])
 
     def _is_state(self, state: bytes) -> bool:
-        return len(state) == self.report_bytes and bool(self._valid(np.frombuffer(state, dtype=np.uint8)[None])[0])
+        return len(state) == self.report_bytes and bool(self.valid(np.frombuffer(state, dtype=np.uint8)[None])[0])
 
-    def linking(self, epochs: int) -> float:
+    def _linking(self, epochs: int) -> float:
         lanes = [(self.flip.complement, self.hashes), (self.flip, self.bloom_bits - self.hashes)]
         return self.cohorts * bit_linking(lanes, self.second, epochs)
 
@@ -358,3 +385,17 @@ class LRAPPOR(Memoized, RAPPOR):
         for cohort in range(self.cohorts):
             marks = [frozenset(self.positions(as_text(self.domain.labels[value]), cohort)) for value in values]
             yield Place(keys, bit_parts(marks, self.bloom_bits, self.flip.complement, self.flip, self.second))
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=self._cost,
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            kept=base.kept.but(state_forms=lambda: self.cohorts << self.bloom_bits, linking=self._linking),
+        )

@@ -3,7 +3,8 @@
 EM         on the positions, for shapes without any smoothness: the mixture of D windows is a difference of cumulative
            sums, so that a pass costs O(M). Pairs of passes are extrapolated (SQUAREM, on the logarithms of the shares);
            an extrapolation that lowers the log-likelihood is undone. It stops when a pair gains less than
-           10 / sqrt(n) nats: more would follow the noise. The rule was chosen by simulation, of 10^4 to 10^6 people
+           2 e^epsilon / sqrt(n) nats: more would follow the noise, and with a small epsilon passes gain little before
+           the shape is there. The rule was chosen by simulation, of 10^4 to 10^6 people
 EMS        for smooth shapes: EM with smoothing, as the penalized likelihood that it is. Which smoothness, and how much
            of it, the evidence of the tally says
 Rule       every order and strength of smoothness has its evidence, the probability of this tally under it. The shapes
@@ -46,13 +47,15 @@ from deniable._threads import one_thread
 from deniable.protocols.tally import Counts
 from deniable.results import Floats
 from deniable.results.distribution import Readings
+from deniable.results.smooth import MOST_CELLS as MOST_LINEAR
+from deniable.results.smooth import Linear
 
 ORDERS = (0, 1, 2, 3)
 PIECES = 64
 MOST_CELLS, MOST_BINS = 320, 256
 
 _STIFFEST = (1.0, 16.0, 0.4, 0.01)
-"""Of each order, for a range of length 1: beyond it only what is free is left."""
+"""The largest stiffness per order, for a range of length 1: beyond it only the unpenalized part is left."""
 _STEP, _STEPS = 10.0, 12
 _FREE = 10.0
 _FALLEN = 4.0
@@ -76,7 +79,7 @@ class Explanation(NamedTuple):
     evidence: float
     """The logarithm of the tally's probability, up to a number that is the same for all priors."""
     shares: Floats
-    """Of the positions."""
+    """The shares of the positions."""
 
 
 class Prior(NamedTuple):
@@ -211,7 +214,7 @@ def _fitted(
 
 
 def shares_of(logs: Floats, sizes: NDArray[Any]) -> Floats:
-    """Of cells of these sizes, from the logarithms of their densities; of size 0: none."""
+    """The shares of cells of these sizes, from the logarithms of their densities; size 0 gets no share."""
     there = np.where(sizes > 0, logs, -np.inf)
     shares = sizes * np.exp(there - there.max())
     found: Floats = shares / shares.sum()
@@ -237,7 +240,7 @@ def _spread(logs: Floats, edges: Counts, places: Floats, marks: tuple[int, ...] 
 
 @lru_cache(maxsize=32)
 def prior_of(cells: int, order: int, pieces: int = PIECES, stretched: bool = False) -> Prior:
-    """The prior of an order, for so many cells; stretched near both ends if wanted."""
+    """The prior of an order, for `cells` cells; `stretched` near both ends if wanted."""
     size = min(cells, pieces + 3)
     splines = np.eye(cells) if size == cells else _splines(cells, pieces, stretched)
     differences = np.diff(np.eye(size), order, axis=0)
@@ -269,12 +272,12 @@ def _splines(cells: int, pieces: int, stretched: bool) -> Floats:
 
 
 @lru_cache(maxsize=8)
-def _coarse(positions: int, width: int, keep: float) -> tuple[Floats, Counts, Counts]:
+def _coarse(positions: int, width: int, keep: float, most_cells: int = MOST_CELLS) -> tuple[Floats, Counts, Counts]:
     """The probability of each bin of outputs from each cell of positions, and where cells and bins begin and end."""
     outputs = positions + width - 1
     edges, bins = (
         np.round(np.linspace(0, many, min(many, most) + 1)).astype(np.int64)
-        for many, most in ((positions, MOST_CELLS), (outputs, MOST_BINS))
+        for many, most in ((positions, most_cells), (outputs, MOST_BINS))
     )
     # Outputs below e of the window of position x: clip(e - x, 0, w). Summed over e - x they serve all cells and bins.
     below = np.cumsum(np.clip(np.arange(-positions, outputs + 1), 0, width))
@@ -286,10 +289,11 @@ def _coarse(positions: int, width: int, keep: float) -> tuple[Floats, Counts, Co
 
 MOST_PASSES = 1000
 
-_GAIN = 10.0
-"""Nats, over the root of the number of people: what a pair of passes gains at least while EM goes on."""
+_GAIN, _WINDOW_GAIN = 10.0, 2.0
+"""EM goes on while a pair of passes gains at least this many nats, over the root of the number of people; for a window,
+times e^epsilon."""
 _LEAST = 1e-3
-"""Of a weight, below which EM is not run."""
+"""The smallest weight for which EM is run."""
 
 
 def square_wave_half_width(epsilon: float) -> float:
@@ -337,6 +341,11 @@ class WindowLaw:
     def outputs(self) -> int:
         return self.positions + self.width - 1
 
+    @property
+    def odds(self) -> float:
+        """How many times as likely an output is inside of the window: e^epsilon."""
+        return 1 + self.keep * self.outputs / (self.width * (1 - self.keep))
+
     def mix(self, point: Floats) -> Floats:
         """The law of the output of somebody drawn from `point`."""
         size, w = self.positions, self.width
@@ -373,12 +382,13 @@ class Shape(NamedTuple):
 @one_thread
 def fit(law: WindowLaw, counts: Counts, smooth: bool | None = None) -> Shape:
     """The distribution behind a tally; `smooth` forces EMS or EM, else the evidence weighs them."""
+    gain = _WINDOW_GAIN * law.odds
     if smooth is False:
-        return Shape(most_likely(law, counts), 0.0)
+        return Shape(most_likely(law, counts, gain), 0.0)
     orders = ORDERS[1:] if smooth else ORDERS
     found = list(explanations(law.positions, law.width, law.keep, counts, orders))
     if not any(one.order for one in found):  # two positions have no shape to be smooth
-        return Shape(most_likely(law, counts), 0.0)
+        return Shape(most_likely(law, counts, gain), 0.0)
     weights = weights_of(found)
     rough = sum(weight for weight, one in zip(weights, found, strict=True) if not one.order)
     if rough < _LEAST:
@@ -386,7 +396,7 @@ def fit(law: WindowLaw, counts: Counts, smooth: bool | None = None) -> Shape:
     shares = sum(weight * one.shares for weight, one in zip(weights, found, strict=True) if one.order)
     shares *= (1 - rough) / shares.sum()
     if rough:
-        shares += rough * most_likely(law, counts)
+        shares += rough * most_likely(law, counts, gain)
     return Shape(shares, 1 - rough)
 
 
@@ -399,11 +409,11 @@ def weights_of(found: Sequence[Explanation]) -> Floats:
 
 
 @one_thread
-def most_likely(law: LinearLaw, counts: Counts) -> Floats:
+def most_likely(law: LinearLaw, counts: Counts, gain: float = _GAIN) -> Floats:
     """The shares of the positions that make a tally most likely, up to what would follow the noise."""
     seen = counts > 0
     shown, share = counts[seen], counts / counts.sum()
-    enough = _GAIN / math.sqrt(counts.sum())
+    enough = gain / math.sqrt(counts.sum())
 
     def passed(point: Floats, mixture: Floats) -> Floats:
         moved = np.maximum(point * law.expected(share / mixture), _TINY)
@@ -487,8 +497,23 @@ class Unbiased:
     def thinned(self, fakes: int) -> float:
         return self.n / (self.n - fakes) if fakes < self.n else math.inf
 
+    def linear(self, cells: int) -> Linear:
+        """The shares of bins of outputs, as functions of the shares of `cells` positions."""
+        matrix, edges, bins = _coarse(cells, self.law.width, self.law.keep, MOST_LINEAR)
+        sizes, law = np.diff(bins), self.law.mix(self.shares)
+
+        def moved(weights: Floats, forged: bool) -> Floats:
+            each = np.repeat(weights, sizes, axis=1)
+            mean, value, low, high = each @ law, each @ self.counts / self.n, each.min(axis=1), each.max(axis=1)
+            spread = each**2 @ law - mean**2
+            found: Floats = np.stack([spread, high - low, high - value, value - low]) / self.n
+            return found
+
+        seen = np.add.reduceat(self.counts, bins[:-1]) / self.n
+        return Linear(edges, matrix, seen, np.add.reduceat(law, bins[:-1]) / self.n, moved, self.n)
+
     def covariance(self, wanted: Floats) -> Floats:
-        """Of the figures of `wanted`, as a population: noise and sampling error together."""
+        """The covariance of the figures of `wanted`, for the population: noise and sampling error together."""
         weights, law = self.weights(wanted), self.law.mix(self.shares)
         centred = weights - (weights @ law)[:, None]
         found: Floats = (centred * law) @ centred.T / self.n

@@ -21,9 +21,13 @@ from numpy.typing import NDArray
 from deniable.domains import Domain, Integers, Interval
 from deniable.exact import Dyadic
 from deniable.protocols.base import Positions, percent
+from deniable.protocols.law import Law
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import Worth
 from deniable.randomness import Bits
 from deniable.randomness.kernels import BLOCK
 from deniable.results import Floats
+from deniable.words import Fact, Figure, Joined, word
 
 _FRACTION = 1 << 53
 _SHIFT = 11  # from 53 bits to 64
@@ -46,8 +50,10 @@ def rounded_up_many(numbers: Floats, low: float, high: float, bits: Bits) -> NDA
 class OnGrid:
     """What protocols share whose answer is a number; they have a `domain` of numbers and `positions`."""
 
-    takes: ClassVar[tuple[type[Domain], ...]] = (Interval, Integers)
-    advice: ClassVar[str] = "it needs numbers, dn.Interval(low, high) or dn.Integers(low, high)"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Interval, Integers),
+        advice="it needs numbers, dn.Interval(low, high) or dn.Integers(low, high)",
+    )
 
     if TYPE_CHECKING:
         domain: Domain
@@ -68,13 +74,12 @@ class OnGrid:
         return Fraction(self.domain.high)  # type: ignore[attr-defined]
 
     @property
-    def unit(self) -> str:
-        return getattr(self.domain, "unit", "")
+    def _width(self) -> float:
+        return self._ends[1] - self._ends[0]
 
     @property
-    def scale(self) -> float:
-        low, high = self._ends
-        return high - low
+    def _unit(self) -> str:
+        return getattr(self.domain, "unit", "")
 
     def _number(self, encoded: Any) -> Any:
         """The number of an encoded answer, or the numbers of a column of them."""
@@ -120,44 +125,50 @@ class OnGrid:
         places = ((self._low + k * step, k) for k in range(self.positions))
         return ((int(number) if whole else number, k) for number, k in places)
 
-    def _input_count(self) -> int:
-        return self.positions
+    def law(self) -> Law:
+        base: Law = super().law()  # type: ignore[misc]  # of the protocol
+        return base.but(inputs=self._inputs, input_count=lambda: self.positions)
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base: Worth = super().worth(n, read, population)  # type: ignore[misc]  # of the protocol
+        return base.but(unit=lambda: self._unit, scale=lambda: self._width, truth=self._true_mean)
+
+    def _true_mean(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The mean of the numbers, clipped to the interval."""
         mean = float(np.average(self.domain.encode(answers), weights=people))
         return np.array([mean + (self._ends[0] if isinstance(self.domain, Integers) else 0.0)])
 
-    def _rounding_step(self, value: Any, encoded: Any) -> str:
-        """How the number becomes a position, in a sentence or two."""
+    def _rounding_step(self, value: Any, encoded: Any) -> Fact:
+        """How the number becomes a position."""
         low, high = self._ends
         number = self._number(encoded)
         s = min(((number - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
         below, rest = math.floor(s), s - math.floor(s)
-        marks = [quantity(low + i * (high - low) / (self.positions - 1), self.unit) for i in range(self.positions)]
-        beyond = "" if number == float(value) else "Your answer lies beyond an end, so it is taken as "
-        beyond += f"{quantity(number, self.unit)}. " if beyond else ""
-        between = f"There are {self.positions:,} marks from {marks[0]} to {marks[-1]}, evenly spaced."
-        if self.positions == 2:
-            between = f"Both ends are marked, {marks[0]} and {marks[1]}."
-        up = math.floor(rest * _FRACTION) / _FRACTION
-        rounding = "Your answer lies on a mark, so there is nothing to round."
+        rounding = word("story.mark")
         if rest:
-            rounding = (
-                f"Your answer lies between {marks[below]} and {marks[below + 1]}. A coin rounds it to one of them: up "
-                f"with probability {percent(up)}, so that nothing is lost on average."
-            )
-        return f"{beyond}{between} {rounding}"
+            at = [quantity(low + i * (high - low) / (self.positions - 1), self._unit) for i in (below, below + 1)]
+            up = percent(math.floor(rest * _FRACTION) / _FRACTION)
+            rounding = word("story.round", below=at[0], above=at[1], chance=up)
+        return Joined([*marked(value, number, self._ends, self.positions - 1, self._unit), rounding], " ")
 
 
-def quantity(value: float, unit: str = "") -> str:
+def marked(value: Any, number: float, ends: tuple[float, float], steps: int, unit: str) -> list[Fact]:
+    """That there are marks from end to end, and if the answer lies beyond them, what it is taken as."""
+    low, high = ends
+    at = {"low": quantity(low, unit), "high": quantity(low + steps * (high - low) / steps, unit)}
+    between = word("story.marks.two", **at) if steps == 1 else word("story.marks", n=steps + 1, **at)
+    return [between] if number == float(value) else [word("story.beyond", taken=quantity(number, unit)), between]
+
+
+def quantity(value: float, unit: str = "") -> Joined:
     """A number with its unit, in about six digits.
 
-    >>> quantity(0.25), quantity(1234567.0), quantity(1500.5, "km").replace("\N{NO-BREAK SPACE}", " ")
-    ('0.25', '1,234,570', '1500.5 km')
+    >>> from deniable.words import catalogue
+    >>> english = catalogue("en")
+    >>> english.text(quantity(0.25)), english.text(quantity(1234567.0)), english.text(quantity(1500.5))
+    ('0.25', '1,234,570', '1500.5')
     """
     rounded = float(f"{value:.6g}")
-    digits = f"{abs(rounded):,.12f}".rstrip("0").rstrip(".")
-    grouped = digits if abs(rounded) >= 10_000 else digits.replace(",", "")
-    sign = "\N{MINUS SIGN}" if rounded < 0 else ""
-    return f"{sign}{grouped}" + (unit and f"\N{NO-BREAK SPACE}{unit}")
+    digits = f"{abs(rounded):.12f}".rstrip("0").rstrip(".")
+    figure = Figure(digits, grouped=abs(rounded) >= 10_000)
+    return Joined(["\N{MINUS SIGN}" if rounded < 0 else "", figure, unit and f"\N{NO-BREAK SPACE}{unit}"], "")

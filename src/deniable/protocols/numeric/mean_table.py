@@ -28,35 +28,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
+from deniable.answers import read_answers
 from deniable.channels import Channel
-from deniable.domains import Domain, DomainLike, Interval, as_domain, domain_of_answers
+from deniable.domains import Domain, DomainLike, Interval, as_domain
 from deniable.errors import ChannelError, DomainError, SpecError
-from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
+from deniable.protocols.base import Protocol, first_of, percent
+from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import OnGrid
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.table import MOST_CELLS, Table, epsilon_above, rank
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.results import Floats, Mean, Weights
 from deniable.results.bounds import Numbers
 from deniable.specs import integer_text, keys, read_integer
+from deniable.words import Fact, word
 
 _HEX = frozenset("0123456789abcdef")
-_SHOWN = 12
 
 # What the planner compares. At a smaller epsilon no mechanism is better than the one-bit mean by more than
 # epsilon^2 / 4 of its variance; at a larger one so few positions are worse than a window with more.
 _POSITIONS = 9
 _LEAST, _MOST = Fraction(2, 5), Fraction(6)
+
+_READ = "mean"
 _TIGHT = 1e-9
 
 MOST_DIGITS = 2000
-"""Of a value of the read-out."""
+"""The most digits of a value of the read-out."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class MeanTable(OnGrid, Table):
     """The mean of a number from a table of positions and outputs, such as `design.mean` finds.
+
+    Args:
+        mechanism: A design of a mean or its certificate, or a channel from positions to outputs.
+        domain: The interval of the number.
+        epsilon: Epsilon of a report; that of the design if None, or the smallest that holds, rounded up in the twelfth
+            digit.
+        certificate: Fingerprint of the proof that no private mechanism is better, if there is one.
+        values: Number that each output stands for, from -1 at the low end of the interval to 1 at the high end; those
+            of the design if None.
+
+    Raises:
+        ChannelError: The channel reveals more than epsilon allows, or the read-out is biased.
 
     >>> from deniable.channels import Channel
     >>> rows = Channel([["5/10", "3/10", "1/10", "1/10"], ["1/10", "1/10", "3/10", "5/10"]])
@@ -68,13 +87,16 @@ class MeanTable(OnGrid, Table):
     """
 
     name: ClassVar[str] = "MeanTable"
-    slow_to_build: ClassVar[bool] = True
-    reads: ClassVar[str] = "mean"
-    formula_for: ClassVar[str] = ""
+    traits: ClassVar[Traits] = Traits(
+        reads=(_READ,),
+        slow=True,
+        candidates=lambda kind, ask: kind._offered(ask),
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived=lambda protocol: protocol._waived(),
+    )
 
     domain: Domain  # type: ignore[assignment]
     values: tuple[Fraction, ...] = ()
-    """What each output is read as, from -1 at the low end of the interval to 1 at the high end."""
 
     def __new__(
         cls,
@@ -94,11 +116,6 @@ class MeanTable(OnGrid, Table):
         certificate: str | None = None,
         values: Sequence[exact.Number] | None = None,
     ) -> None:
-        """`mechanism` is a design of a mean or its certificate, or a Channel from positions to outputs with `values`.
-
-        Without `epsilon` it is the design's own, or the smallest that holds, rounded up in the twelfth digit. Raises
-        ChannelError where the channel tells more than epsilon allows, and where the read-out is not unbiased.
-        """
         channel = mechanism if isinstance(mechanism, Channel) else getattr(mechanism, "channel", None)
         given = getattr(mechanism, "values", None) if values is None else values
         if not isinstance(channel, Channel) or given is None:
@@ -116,8 +133,8 @@ class MeanTable(OnGrid, Table):
     ) -> None:
         from deniable.design.readout import bias
 
-        if not isinstance(domain, self.takes):
-            raise DomainError(f"{self.name} cannot ask for {domain}: {self.advice}")
+        if not isinstance(domain, self.traits.takes):
+            raise DomainError(f"{self.name} cannot ask for {domain}: {self.traits.advice}")
         if len(rows) < 2 or len(values) < 2 or any(len(row) != len(values) for row in rows):
             raise ChannelError("a table for a mean has a row for each of at least 2 positions, with a weight per value")
         if len(rows) * len(values) > MOST_CELLS:
@@ -178,18 +195,17 @@ class MeanTable(OnGrid, Table):
     def of_proof(cls, proof: Any, epsilon: Any, certificate: str, asked: Mapping[str, Any]) -> MeanTable:
         """The question says which numbers: {"number": {"low": 0, "high": 24, "unit": "hours"}, "table": proof}."""
         keys(asked, ("number",), "answers with the proof of a mean", optional=("read",))
-        domain = domain_of_answers(dict(asked), {})
-        if domain is None or asked.get("read", cls.reads) != cls.reads:
+        if not isinstance(asked["number"], Mapping) or asked.get("read", _READ) != _READ:
             raise SpecError('with the proof of a mean, "number" has a low end, a high end and perhaps a unit')
-        return cls(proof, domain, epsilon, certificate)
+        return cls(proof, read_answers(dict(asked)), epsilon, certificate)
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
         """A design that takes a tenth of a second; none where it cannot be 5 percent better than a window."""
-        if isinstance(domain, Interval) and _LEAST <= exact.as_epsilon(epsilon) <= _MOST:
+        if isinstance(ask.domain, Interval) and _LEAST <= exact.as_epsilon(ask.epsilon) <= _MOST:
             from deniable.design.mean import mean
 
-            yield cls(mean(epsilon, positions=_POSITIONS), domain)
+            yield cls(mean(ask.epsilon, positions=_POSITIONS), ask.domain)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -198,13 +214,12 @@ class MeanTable(OnGrid, Table):
         two = Channel.from_integers([[4, 1, 1], [2, 1, 3]], 6, range(2), range(3))
         yield cls(two, Interval(-10, 30, unit="degrees"), values=["-5/2", "1/2", "7/2"], certificate="0" * 64)
 
-    @property
-    def waived(self) -> Mapping[str, str]:
+    def _waived(self) -> Mapping[str, str]:
         if float(self.epsilon) - self.realized_epsilon < _TIGHT:
             return {}
-        return {"tight": "whoever gives the rows states their epsilon, which may be more than they need"}
+        return {"tight": "the author of the rows states their epsilon, which may be more than they need"}
 
-    def scaled(self, factor: Fraction) -> MeanTable:
+    def _scaled(self, factor: Fraction) -> MeanTable:
         """With more or less of the rows' mean mixed in, and values that are unbiased again."""
         size, total = len(self.rows), sum(self.rows[0])
         means = [sum(column) for column in zip(*self.rows, strict=True)]  # over size times total
@@ -228,42 +243,26 @@ class MeanTable(OnGrid, Table):
         """The exact channel from positions to outputs."""
         return Channel.from_integers(self.rows, sum(self.rows[0]), range(self.positions), range(len(self.outputs)))
 
-    @property
-    def tests(self) -> int:
-        return 1
+    def draw(self, value: Any, bits: Bits) -> bytes:
+        return self.law().sent(self._rounded(value, bits), bits)
 
-    @property
-    def attack(self) -> None:  # type: ignore[override]
-        return None
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(2.0 * WORD_BYTES, 1)
-
-    def _one(self, value: Any, bits: Bits) -> bytes:
-        return self._law_of(self._rounded(value, bits), bits)
-
-    def _law_of(self, value: int, bits: Bits) -> bytes:
-        return bits.draw(self.matrix._law(value)).to_bytes(self.report_bytes, "little")
-
-    def _many(self, values: NDArray[Any], bits: Bits) -> Bytes:
+    def draw_many(self, values: NDArray[Any], bits: Bits) -> Bytes:
         return to_bytes(self.matrix.sample_indices(self._rounded_many(values, bits), bits), self.report_bytes)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         low, high = self._ends
         place = (self._number(encoded) - low) * (self.positions - 1) / (high - low)
         row = self.rows[min(math.floor(place), self.positions - 1)]
         total = sum(row)
-        chances = ", ".join(f"number {i} {percent(10**9 * w // total / 1e9)}" for i, w in enumerate(row[:_SHOWN], 1))
-        more = f" and {len(row) - _SHOWN:,} more" if len(row) > _SHOWN else ""
-        return [
-            self._rounding_step(value, encoded),
-            f"There are {len(row):,} possible reports. A published table says how likely each is for every mark; for "
-            f"the mark at or below your answer: {chances}{more}. One is drawn from the row of the mark.",
-        ]
+        chances = (
+            word("story.table.number", n=str(i), chance=percent(10**9 * weight // total / 1e9))
+            for i, weight in enumerate(row, 1)
+        )
+        drawn = word("story.table.mark", n=len(row), chances=first_of(chances, len(row)))
+        return [self._rounding_step(value, encoded), drawn]
 
-    def spoken(self, report: bytes) -> str:
-        return f"output {int.from_bytes(report, 'little') + 1} of {len(self.outputs)}"
+    def _says(self, report: bytes) -> Fact:
+        return word("says.output", n=str(int.from_bytes(report, "little") + 1), of=str(len(self.outputs)))
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -313,7 +312,9 @@ class MeanTable(OnGrid, Table):
         found: Mean = super().estimate(tally)  # type: ignore[assignment]
         return found
 
-    def _estimate(self, tally: Tally) -> Mean:  # type: ignore[override]
+    def infer(self, tally: Tally) -> Mean:  # type: ignore[override]
+        if not tally.n:
+            return self._nothing()
         n, counts = tally.n, [int(count) for count in tally.counts]
         total = sum((value * count for value, count in zip(self.values, counts, strict=True)), Fraction(0)) / n
         shares = tally.counts / n
@@ -331,50 +332,57 @@ class MeanTable(OnGrid, Table):
         middle = float(self._middle)
         weights = Weights(middle + half * float(self._floats.min()), middle + half * float(self._floats.max()))
         numbers = Numbers(middle + half * self._floats, tally.counts.astype(np.float64), stderr)
-        return Mean(value, n, stderr, alone, self._ends, self.name, unit=self.unit, weights=weights, bounds=numbers)
+        return Mean(value, n, stderr, alone, self._ends, self.name, unit=self._unit, weights=weights, bounds=numbers)
 
     def _nothing(self) -> Mean:  # type: ignore[override]
-        return Mean.nothing(self._ends, self.name, self.unit)
+        return Mean.nothing(self._ends, self.name, self._unit)
 
-    def figure_variances(self, answers: Any, people: Any = None) -> Floats:
-        """Of the mean of these very numbers."""
+    def _figure_variances(self, answers: Any, people: Any = None) -> Floats:
+        """The variance of the mean of exactly these numbers."""
         place = self._grid_places(self.domain.encode(answers))
         x = 2 * place / (self.positions - 1) - 1
         each = np.interp(place, np.arange(self.positions), self._moments) - x**2
         n = len(place) if people is None else int(np.sum(people))
         return np.array([float(np.average(each, weights=people)) * float(self._half) ** 2 / n])
 
-    def figure_spreads(self, answers: Any) -> Floats:
-        return np.array([np.var(self.domain.encode(answers))])
-
-    def worst_variance(self, n: int) -> float:  # type: ignore[override]
+    def worst_variance(self, n: int) -> float:
         """The largest variance that the protocol adds to the mean of n people, in the square of the unit."""
         return self._noise_range[1] * float(self._half) ** 2 / n
 
-    def noise(self, n: int) -> float:
-        return math.sqrt(self.worst_variance(n))
-
-    def error(self, n: int, population: bool = True) -> float:
-        """Of the population: for the people whose own spread and noise add up to most."""
+    def _error(self, n: int, population: bool = True) -> float:
+        """For the population: the error for the people whose own spread and noise have the largest sum."""
         if not population:
-            return self.noise(n)
+            return self.worth(n).noise
         return math.sqrt(_largest(*_hull(self._grid, self._moments)) / n) * float(self._half)
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return None
-
-    @property
-    def leverage(self) -> float:
-        """How many honest people at one end a forged report of the largest value outweighs."""
-        return float(np.abs(self._floats).max())
-
-    @property
-    def poisoning(self) -> float:
-        """m forged reports among n move the mean by at most m / n times this, in the unit."""
-        return float(np.ptp(self._floats)) * float(self._half)
 
     def __repr__(self) -> str:
         return f"MeanTable({self.positions} positions to {len(self.outputs)} outputs, epsilon={self.epsilon})"
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            formula_for="",
+            tests=1,
+            guess=lambda: None,
+            cost=Cost(2.0 * WORD_BYTES, 1),
+            variances=self._figure_variances,
+            spreads=lambda answers: np.array([np.var(self.domain.encode(answers))]),
+            noise=lambda: math.sqrt(self.worst_variance(n)),
+            error=lambda: self._error(n, population),
+            visible=lambda level=0.95: None,
+            # How many honest people at one end a forged report of the largest value outweighs.
+            leverage=lambda: float(np.abs(self._floats).max()),
+            # m forged reports among n move the mean by at most m / n times this, in the unit.
+            moved=lambda: float(np.ptp(self._floats)) * float(self._half),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            sent=lambda value, bits: bits.draw(self.matrix._law(value)).to_bytes(self.report_bytes, "little"),
+        )
 
 
 def _largest(x: Floats, moments: Floats) -> float:

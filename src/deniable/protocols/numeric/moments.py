@@ -38,13 +38,18 @@ from deniable import exact
 from deniable.domains import Domain, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, SpecError
-from deniable.protocols.base import Protocol, percent
+from deniable.protocols.base import Protocol
 from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
+from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import quantity
+from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Traits, not_offered, scaled
+from deniable.protocols.worth import Worth
 from deniable.results import Floats, Mean, MomentFigures, quantile
 from deniable.results.bounds import Bounds, Numbers
+from deniable.words import Fact, Joined, word
 
 _PEOPLE = 10_000
 
@@ -69,7 +74,7 @@ class _Figure(NamedTuple):
     """What its reports say one by one."""
 
     def ends(self, level: float, grown: float = 1.0) -> tuple[float, float]:
-        """An interval of the mean, with errors that are so many times as large."""
+        """An interval of the mean, with errors that are `grown` times as large."""
         if self.numbers is None:
             reach = quantile(level) * grown * math.sqrt(self.variance)
             return self.value - reach, self.value + reach
@@ -148,7 +153,10 @@ class _CorrelationEnds:
 class Moments(Groups):
     """Mean, variance and standard deviation of a number, or those of two numbers and their correlation.
 
-    `people` is about how many will answer, for the choice of the protocols.
+    Args:
+        domain: An interval, or `Records` with two of them.
+        epsilon: Largest epsilon of a report.
+        people: Expected number of respondents, for the choice of the protocols.
 
     >>> hours = Moments(Interval(0, 24, unit="hours"), epsilon=2)
     >>> hours.group_names, hours.report_bytes
@@ -159,9 +167,14 @@ class Moments(Groups):
     """
 
     name: ClassVar[str] = "Moments"
-    reads: ClassVar[str] = "moments"
-    takes: ClassVar[tuple[type[Domain], ...]] = (Interval, Records)
-    advice: ClassVar[str] = "it needs dn.Interval(low, high), or dn.Records with two of them"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Interval, Records),
+        advice="it needs dn.Interval(low, high), or dn.Records with two of them",
+        reads=("moments",),
+        candidates=not_offered,  # people ask for a variance by name
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived={"unbiased": "a variance is no mean of reports: tests/protocols/test_moments.py enumerates it"},
+    )
 
     def __init__(self, domain: Any, epsilon: exact.Number, people: int | None = None) -> None:
         self._settle_record(domain, epsilon, people)
@@ -209,10 +222,6 @@ class Moments(Groups):
         raise SpecError("moments need groups, each with a weight and a protocol, and nothing else")
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        return iter(())  # who wants a variance says so
-
-    @classmethod
     def examples(cls) -> Iterator[Protocol]:
         from deniable.protocols.numeric.window import OneBitMean, Window
 
@@ -222,12 +231,8 @@ class Moments(Groups):
         bit = OneBitMean(_WHOLE, 1)
         yield cls.of(two, [bit, bit, positive, positive, bit], [1, 1, 1, 1, 2])
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "a variance is no mean of reports: tests/protocols/test_moments.py enumerates it"}
-
-    def scaled(self, factor: Fraction) -> Moments:
-        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+    def _scaled(self, factor: Fraction) -> Moments:
+        groups = [(weight, scaled(protocol, factor)) for weight, protocol in self.groups]
         return self.of(self.domain, [protocol for _, protocol in groups], [weight for weight, _ in groups])
 
     # -- the law -----------------------------------------------------------------------------------
@@ -267,17 +272,11 @@ class Moments(Groups):
     def part(self, value: Any, group: int) -> Any:
         return self.project(self.domain.encode_one(value), group)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        _, *rest = super()._steps(value, encoded, report)
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        _, *rest = super().story(value, encoded, report)
         group = int.from_bytes(report[: self._head], "little")
-        named = zip(self.group_names, self.chances, strict=True)
-        chances = ", ".join(f"“{name}” with probability {percent(float(share), 1)}" for name, share in named)
-        return [
-            "Only one figure of your answer is reported. Chance chooses it, whatever you answered: "
-            f"{chances}. Every number is taken on a scale from \N{MINUS SIGN}1, its low end, to 1, its high end. "
-            f"Below, “your answer” is the chosen figure, {quantity(self.project(encoded, group))}.",
-            *rest,
-        ]
+        taken = quantity(self.project(encoded, group))
+        return [word("story.figure", chances=Joined(self._told_chances(), ", "), taken=taken), *rest]
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         """Ends and middles, whose figures are ends or middles of theirs: a few of all laws."""
@@ -287,16 +286,9 @@ class Moments(Groups):
             floats = tuple(float(number) for number in row)
             yield label, floats if isinstance(self.domain, Records) else floats[0]
 
-    def _law_of(self, value: Any, bits: Any) -> bytes:
-        return self._one(value, bits)
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        """One part: the figures are about the same number, so that a report about one tells of the others, too."""
-        return {"": (self, n)}
-
     # -- the read-out ------------------------------------------------------------------------------
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of an estimate, in the order of its table; of two numbers, the correlation last."""
         encoded = self.domain.encode(answers)
         columns = encoded.columns if isinstance(encoded, RecordColumns) else (encoded,)
@@ -313,15 +305,11 @@ class Moments(Groups):
             found.append(float(both / spread) if spread else math.nan)
         return np.array(found)
 
-    @property
-    def tests(self) -> int:
-        return 3 if len(self.numbers) == 1 else 7
-
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """In the worst case of each figure's noise, by the gradient at these people's moments."""
         n = len(answers) if people is None else int(np.sum(people))
         expected = [
-            _Figure(0.0, protocol.noise(m) ** 2, m)
+            _Figure(0.0, protocol.worth(m).noise ** 2, m)
             for (_, protocol), m in zip(self.groups, self.people(n), strict=True)
         ]
         encoded = self.domain.encode(answers)
@@ -332,25 +320,18 @@ class Moments(Groups):
         figures = [one._replace(value=value) for one, value in zip(expected, given, strict=True)]
         return np.array([part.stderr**2 for part in self._read(figures, n).values()])
 
-    @property
-    def figure_scales(self) -> NDArray[np.float64]:
+    def _figure_scales(self) -> NDArray[np.float64]:
         each = [
             scale for domain in self.numbers for scale in (_width(domain), _width(domain) ** 2 / 4, _width(domain) / 2)
         ]
         return np.array(each + ([1.0] if len(self.numbers) > 1 else []))
-
-    def figure_spreads(self, answers: Any) -> NDArray[np.float64]:
-        return np.zeros(self.tests)
 
     def estimate(self, tally: Tally) -> MomentFigures:
         """Mean, variance and standard deviation; of two numbers, those of each and the correlation."""
         found: MomentFigures = super().estimate(tally)
         return found
 
-    def _nothing(self) -> MomentFigures:
-        return self._estimate(self.empty())
-
-    def _estimate(self, tally: Tally) -> MomentFigures:
+    def infer(self, tally: Tally) -> MomentFigures:
         figures = [_figure(protocol, own) for (_, protocol), own in zip(self.groups, self.tallies(tally), strict=True)]
         return MomentFigures(
             self._read(figures, tally.n), tally.n, self.name, honest=lambda fakes: self._honest(figures, tally.n, fakes)
@@ -448,6 +429,28 @@ class Moments(Groups):
             f"{name}: {one.protocol.name}" for name, one in zip(self.group_names, self.groups, strict=True)
         )
         return f"Moments({inner}, epsilon={self.epsilon})"
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            # One part: the figures are about the same number, so that a report about one tells of the others,
+            # too.
+            parts=lambda: {"": (self, n)},
+            truth=self._truth,
+            tests=lambda: 3 if len(self.numbers) == 1 else 7,
+            variances=self._figure_variances,
+            scales=self._figure_scales,
+            spreads=lambda answers: np.zeros(self.worth().tests),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=self._inputs,
+            sent=lambda value, bits: self.draw(value, bits),
+        )
 
 
 def _figure(protocol: Any, tally: Tally) -> _Figure:

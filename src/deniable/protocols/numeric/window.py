@@ -22,7 +22,7 @@ Choice     of a mean, (D, w) with the smallest worst case are searched once and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -34,18 +34,23 @@ from numpy.typing import NDArray
 from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Figures, Protocol, percent
+from deniable.protocols.base import Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
+from deniable.protocols.law import Law
 from deniable.protocols.numeric.density import Unbiased, WindowLaw, fit, square_wave_half_width
 from deniable.protocols.numeric.grid import OnGrid, quantity
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Ask, Traits
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.randomness.kernels import BLOCK
 from deniable.results import Distribution, Floats, Mean, Weights, quantile
 from deniable.results.bounds import Numbers
 from deniable.results.distribution import BINS, median_error, round_edges, true_figures
 from deniable.results.significance import too_few, too_many
+from deniable.words import Fact, catalogue, word
 
 MEAN, DISTRIBUTION = "mean", "distribution"
 
@@ -55,12 +60,22 @@ MOST_USUAL = 1024
 _MOST_POSITIONS = 1 << 20
 
 _RANGES = 12
-"""Of which the error of a typical one is taken."""
+"""The number of ranges from which the error of a typical range is computed."""
 
 
 @dataclass(frozen=True)
 class Window(OnGrid, Protocol):
     """The mean of a number, or its distribution; without positions and width, those that are best for it.
+
+    Args:
+        domain: The interval of the number, or integers.
+        epsilon: Largest epsilon of a report.
+        positions: Number of positions that answers are rounded to; the best number if 0.
+        width: Number of outputs in the window; the best number if 0.
+        read: "mean" or "distribution".
+
+    Raises:
+        NumberError: The reading, the positions or the width are not valid.
 
     >>> hours = Window(Interval(0, 100, unit="hours"), epsilon=2)
     >>> hours.positions, hours.width
@@ -78,7 +93,13 @@ class Window(OnGrid, Protocol):
     """
 
     name: ClassVar[str] = "Window"
-    formula_for: ClassVar[str] = ""
+    traits: ClassVar[Traits] = Traits(
+        reads=(MEAN, DISTRIBUTION),
+        serves=("ranges",),
+        candidates=lambda kind, ask: kind._offered(ask),
+        waived=lambda protocol: protocol._waived(),
+        says=lambda protocol, report: protocol._says(report),
+    )
     positions: int = 0
     width: int = 0
     read: str = MEAN
@@ -114,11 +135,11 @@ class Window(OnGrid, Protocol):
         return {"positions": self.positions, "width": self.width, "read": self.read}
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
-        if isinstance(domain, Interval):  # whole numbers are asked for their shares, unless somebody names a window
-            yield cls(domain, epsilon)
-        if isinstance(domain, Interval | Integers):
-            yield cls(domain, epsilon, read=DISTRIBUTION)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if isinstance(ask.domain, Interval):  # whole numbers are asked for their shares, unless somebody names a window
+            yield cls(ask.domain, ask.epsilon)
+        if isinstance(ask.domain, Interval | Integers):
+            yield cls(ask.domain, ask.epsilon, read=DISTRIBUTION)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -128,28 +149,15 @@ class Window(OnGrid, Protocol):
         yield cls(Integers(1, 6), 1, read=DISTRIBUTION)
         yield cls(Interval(0, 1), 2, positions=5, read=DISTRIBUTION)
 
-    @property
-    def reads(self) -> str:
-        return self.read
-
-    serves: ClassVar[tuple[str, ...]] = ("ranges",)
-
-    def figures(self, read: str) -> Figures | None:
-        """A distribution also has the shares of ranges, whose intervals hold whatever the shape is."""
-        if self.read == DISTRIBUTION and read in self.serves:
-            return Figures(partial(self._range_error, population=False), self._range_error)
-        return super().figures(read)
-
     @lru_cache(maxsize=64)  # noqa: B019
     def _range_error(self, n: int, population: bool) -> float:
-        """Of the share of a range with uniform ends, if all numbers are equally common: half its interval by z."""
+        """The error of the share of a range with uniform ends, if all numbers are equally common: half-width over z."""
         even, (low, high), random = self._even(n), self._ends, np.random.default_rng(1)
         ends = np.sort(random.uniform(low, high, size=(_RANGES, 2)), axis=1)
         widths = [np.ptp(even.range(a, b).interval(0.95, population)) for a, b in ends]
         return float(np.mean(widths)) / (2 * quantile(0.95))
 
-    @property
-    def waived(self) -> Mapping[str, str]:
+    def _waived(self) -> Mapping[str, str]:
         if self.read == MEAN:
             return {}
         return {"unbiased": "maximum likelihood is not linear; that its unbiased figures are is tested by itself"}
@@ -163,6 +171,14 @@ class Window(OnGrid, Protocol):
     def piecewise(cls, domain: DomainLike, epsilon: Number, positions: int = 1025) -> Window:
         """The piecewise mechanism (Wang et al. 2019): a window of e^(-epsilon / 2) of the interval, for a mean.
 
+        Args:
+            domain: The interval of the number.
+            epsilon: Largest epsilon of a report.
+            positions: Number of positions that answers are rounded to.
+
+        Returns:
+            The window.
+
         >>> law = Window.piecewise(Interval(-1, 1), epsilon=2)
         >>> law.width, round(law.worst_variance(1), 3)
         (377, 1.227)
@@ -173,6 +189,14 @@ class Window(OnGrid, Protocol):
     @classmethod
     def square_wave(cls, domain: DomainLike, epsilon: Number, positions: int = 0) -> Window:
         """The square wave (Li et al. 2020), for a distribution: what a window is that is read for one.
+
+        Args:
+            domain: The interval of the number.
+            epsilon: Largest epsilon of a report.
+            positions: Number of positions that answers are rounded to; the usual number if 0.
+
+        Returns:
+            The window.
 
         >>> Window.square_wave(Interval(0, 1), epsilon=1).width / 1024  # twice the published half-width, 0.2561
         0.5117...
@@ -195,41 +219,24 @@ class Window(OnGrid, Protocol):
         """The probability t that a report comes from the window of the number's position."""
         return self.keep.value
 
-    @property
-    def ratio(self) -> Fraction:
+    def _ratio(self) -> Fraction:
         t = self.kept
         return 1 + t * self.outputs / (self.width * (1 - t))
 
-    def blankets(self) -> tuple[Blanket, ...]:
+    def _blankets(self) -> tuple[Blanket, ...]:
         """The two ends are the worst pair: their windows have the fewest outputs in common."""
         rest = 1 - self.kept
         common = max(0, self.width - self.positions + 1)
         return (supporting(rest, self.ratio, rest * common / self.outputs),)
 
-    @property
-    def report_bytes(self) -> int:
-        return width_of(self.outputs)
-
-    @property
-    def report_forms(self) -> int:
-        return self.outputs
-
-    @property
-    def tally_size(self) -> int:
-        return self.outputs
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(WORD_BYTES * (4.0 if self.width > 1 else 3.0), 1)
-
-    def _one(self, value: Any, bits: Bits) -> bytes:
+    def draw(self, value: Any, bits: Bits) -> bytes:
         return self._law_of(self._rounded(value, bits), bits)
 
     def _law_of(self, value: int, bits: Bits) -> bytes:
         kept, near, far = bits.bernoulli(self.keep), bits.integers(self.width), bits.integers(self.outputs)
         return (value + near if kept else far).to_bytes(self.report_bytes, "little")
 
-    def _many(self, values: NDArray[Any], bits: Bits) -> Bytes:
+    def draw_many(self, values: NDArray[Any], bits: Bits) -> Bytes:
         reports = np.empty((len(values), self.report_bytes), dtype=np.uint8)
         for start in range(0, len(values), BLOCK):
             inside = self._rounded_many(values[start : start + BLOCK], bits)
@@ -239,14 +246,14 @@ class Window(OnGrid, Protocol):
             reports[start : start + BLOCK] = to_bytes(drawn, self.report_bytes)
         return reports
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return from_bytes(reports) < self.outputs
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return np.bincount(from_bytes(reports), minlength=self.outputs)
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        """Of the mean of these very numbers."""
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The variance of the mean of exactly these numbers."""
         if self.read == DISTRIBUTION:
             raise ChannelError("the figures of a distribution have no formula for their variances: simulate them")
         place, half = self._grid_places(self.domain.encode(answers)), (self.positions - 1) / 2
@@ -257,10 +264,6 @@ class Window(OnGrid, Protocol):
         each = t * squares + fixed - (t * (place - half)) ** 2
         n = len(place) if people is None else int(np.sum(people))
         return np.array([float(np.average(each, weights=people)) * float(self._scale) ** 2 / n])
-
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        """The mean of the numbers, clipped to the interval; or the figures of their distribution."""
-        return self._true_figures(answers, people) if self.read == DISTRIBUTION else super().truth(answers, people)
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -274,8 +277,10 @@ class Window(OnGrid, Protocol):
         middle = (self._low + self._high) / 2
         return middle + self._scale * (output - Fraction(self.outputs - 1, 2))
 
-    def _estimate(self, tally: Tally) -> Mean | Distribution:
-        return self._distribution(tally, None) if self.read == DISTRIBUTION else self._mean(tally)
+    def infer(self, tally: Tally, smooth: bool | None = None) -> Mean | Distribution:
+        if not tally.n:
+            return self._nothing()
+        return self._distribution(tally, smooth) if self.read == DISTRIBUTION else self._mean(tally)
 
     def _mean(self, tally: Tally) -> Mean:
         n, counts = tally.n, [int(count) for count in tally.counts]
@@ -298,17 +303,17 @@ class Window(OnGrid, Protocol):
             np.arange(self.outputs) - (self.outputs - 1) / 2
         )
         numbers = Numbers(np.asarray(said, dtype=np.float64), tally.counts.astype(np.float64), errors[0])
-        return Mean(value, n, *errors, self._ends, self.name, unit=self.unit, weights=weights, bounds=numbers)
+        return Mean(value, n, *errors, self._ends, self.name, unit=self._unit, weights=weights, bounds=numbers)
 
     def estimate(self, tally: Tally, smooth: bool | None = None) -> Any:
         """A `Mean` with its error in the question's unit, or a `Distribution`.
 
         Of a distribution, `smooth` forces EMS (True) or EM (False); without it a rule chooses, which sees the tally.
         """
-        if smooth is None or self.read == MEAN or not tally.n:
+        if smooth is None:
             return super().estimate(tally)
         self._check_tally(tally)
-        return replace(self._distribution(tally, smooth), check=partial(self.misfit, tally))
+        return replace(self.infer(tally, smooth), check=partial(self.misfit, tally))
 
     # -- the distribution --------------------------------------------------------------------------
 
@@ -318,7 +323,7 @@ class Window(OnGrid, Protocol):
         return isinstance(self.domain, Integers) and self.domain.size == self.positions
 
     @cached_property
-    def law(self) -> WindowLaw:
+    def linear(self) -> WindowLaw:
         return WindowLaw(self.positions, self.width, float(self.kept))
 
     @cached_property
@@ -326,28 +331,28 @@ class Window(OnGrid, Protocol):
         return np.linspace(*self._ends, self.positions)
 
     def _distribution(self, tally: Tally, smooth: bool | None) -> Distribution:
-        shape = fit(self.law, tally.counts, smooth)
-        evidence = Unbiased(self.law, shape.shares, tally.n, tally.counts)
+        shape = fit(self.linear, tally.counts, smooth)
+        evidence = Unbiased(self.linear, shape.shares, tally.n, tally.counts)
         found = (self._points, shape.shares, tally.n, evidence, self._edges(tally.n), self.name, shape.method)
-        return Distribution(*found, self.unit, self.is_whole, shape.smoothness)
+        return Distribution(*found, self._unit, self.is_whole, shape.smoothness)
 
-    def _nothing(self) -> Any:
+    def _nothing(self) -> Mean | Distribution:
         if self.read == MEAN:
-            return super()._nothing()
+            return Mean.nothing(self._ends, self.name, self.worth().unit)
         unknown, edges = np.full(self.positions, np.nan), round_edges(self._points, BINS[-1], self.is_whole)
-        return Distribution(self._points, unknown, 0, None, edges, self.name, "EM", self.unit, self.is_whole)
+        return Distribution(self._points, unknown, 0, None, edges, self.name, "EM", self._unit, self.is_whole)
 
     @lru_cache(maxsize=8)  # noqa: B019  # a protocol is a small frozen value
     def _even(self, n: int) -> Distribution:
         """What n people would show whose numbers are all equally common, without noise."""
         shares = np.full(self.positions, 1 / self.positions)
-        evidence = Unbiased(self.law, shares, n, n * self.law.mix(shares))
+        evidence = Unbiased(self.linear, shares, n, n * self.linear.mix(shares))
         edges = round_edges(self._points, BINS[-1], self.is_whole)
-        return Distribution(self._points, shares, n, evidence, edges, self.name, "EM", self.unit, self.is_whole)
+        return Distribution(self._points, shares, n, evidence, edges, self.name, "EM", self._unit, self.is_whole)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _edges(self, n: int) -> Floats:
-        """As many bins as an even share of can be told from none with n people."""
+        """The edges of the most bins whose even share n people can distinguish from zero."""
         even = self._even(n)
         for bins in BINS:
             edges = round_edges(self._points, bins, self.is_whole)
@@ -356,19 +361,17 @@ class Window(OnGrid, Protocol):
                 break
         return edges
 
-    def resolves(self, n: int) -> bool:
-        return self.read == DISTRIBUTION and self.is_whole and self._edges(n).size > self.positions
-
     def _true_figures(self, answers: Any, people: Any) -> NDArray[np.float64]:
         numbers = self._number(self.domain.encode(answers))
         held = np.ones(len(numbers)) if people is None else np.asarray(people, dtype=float)
         return true_figures(numbers, held, self._edges(int(held.sum())))
 
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact the median is, and how fine the histogram."""
         if self.read == MEAN:
-            return super().remark(n, level, population)
-        reach = quantity(float(f"{quantile(level) * self.error(n, population):.3g}"), self.unit)
+            return ""
+        error = float(f"{quantile(level) * self.worth(n, population=population).error:.3g}")
+        reach = catalogue().text(quantity(error, self._unit))
         return (
             f"The interval of the median is +-{reach}, if all numbers are equally common. It holds for any shape: "
             "where numbers are spread smoothly, the median itself is usually more than twice as near. A histogram of "
@@ -393,17 +396,17 @@ class Window(OnGrid, Protocol):
         """The largest variance that the protocol adds to the mean of n people, in the square of the unit."""
         return self._noise_range[1] * float(self._scale) ** 2 / n
 
-    def noise(self, n: int) -> float:
+    def _noise(self, n: int) -> float:
         if self.read == DISTRIBUTION:
             return self._median_error(n, False)
         return math.sqrt(self.worst_variance(n))
 
-    def error(self, n: int, population: bool = True) -> float:
+    def _error(self, n: int, population: bool = True) -> float:
         """The worst case is half of the people at each end: their own spread and the noise add up."""
         if self.read == DISTRIBUTION:
             return self._median_error(n, population)
         if not population:
-            return self.noise(n)
+            return self.worth(n).noise
         t, half = float(self.kept), (self.positions - 1) / 2
         fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
         return math.sqrt((t * half**2 + fixed) / n) * float(self._scale)
@@ -422,35 +425,23 @@ class Window(OnGrid, Protocol):
             return float(weights.min()), float(weights.max())
         return middle - reach, middle + reach
 
-    @property
-    def leverage(self) -> float:
+    def _leverage(self) -> float:
         """How many honest people at one end a forged report at that end outweighs, for the mean."""
         (low, high), (lowest, highest) = self._ends, self._mean_weights
         middle = (low + high) / 2
         return max(highest - middle, middle - lowest) / (high - middle)
 
-    @property
-    def poisoning(self) -> float:
-        """m forged reports among n move the mean by at most m / n times this, in the unit."""
-        return self._mean_weights[1] - self._mean_weights[0]
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        where = "in the window of" if self.width > 1 else "at"
-        window = (
-            f"The window of this mark is {self.width:,} of the {self.outputs:,} possible reports. One of them is "
-            "drawn, each with the same probability."
-        )
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        stay = "story.window.stay" if self.width > 1 else "story.mark.stay"
         return [
             self._rounding_step(value, encoded),
-            f"A coin decides whether the report stays {where} this mark. It says “stay” with probability "
-            f"{percent(float(self.kept))}.",
-            *([window] if self.width > 1 else []),
-            f"One of all {self.outputs:,} possible reports is drawn, each with the same probability. It counts only "
-            "after “anywhere”.",
+            word(stay, chance=percent(float(self.kept))),
+            *([word("story.window", n=self.width, forms=self.outputs)] if self.width > 1 else []),
+            word("story.window.any", n=self.outputs),
         ]
 
-    def spoken(self, report: bytes) -> str:
-        return f"output {int.from_bytes(report, 'little') + 1} of {self.outputs}"
+    def _says(self, report: bytes) -> Fact:
+        return word("says.output", n=str(int.from_bytes(report, "little") + 1), of=str(self.outputs))
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         t, counts, n = float(self.kept), tally.counts * worth, tally.n * worth
@@ -458,12 +449,63 @@ class Window(OnGrid, Protocol):
         few = too_few(float(counts.min()), n, least, self.outputs)
         return [few, too_many(float(counts.max()), n, least + t / self.width, self.outputs)]
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        if self.read == DISTRIBUTION and read in self.traits.serves:
+            # A distribution also has the shares of ranges, whose intervals hold whatever the shape is.
+            own = partial(self._range_error, n)
+            return self.worth(n, population=population).but(
+                answers=True, noise=lambda: own(False), error=lambda: own(population), unit="", scale=1.0
+            )
+        return base.but(
+            read=self.read,
+            formula_for="",
+            cost=lambda: Cost(WORD_BYTES * (4.0 if self.width > 1 else 3.0), 1),
+            variances=self._figure_variances,
+            # The mean of the numbers, clipped to the interval; or the figures of their distribution.
+            truth=lambda answers, people=None: (
+                self._true_figures(answers, people) if self.read == DISTRIBUTION else base.truth(answers, people)
+            ),
+            resolves=lambda: self.read == DISTRIBUTION and self.is_whole and self._edges(n).size > self.positions,
+            remark=lambda level=0.95: self._remark(n, level, population),
+            noise=lambda: self._noise(n),
+            error=lambda: self._error(n, population),
+            leverage=self._leverage,
+            # m forged reports among n move the mean by at most m / n times this, in the unit.
+            moved=lambda: self._mean_weights[1] - self._mean_weights[0],
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=self._ratio,
+            blankets=self._blankets,
+            width=lambda: width_of(self.outputs),
+            forms=lambda: self.outputs,
+            counters=lambda: self.outputs,
+            sent=self._law_of,
+            checks=self._misfits,
+        )
+
+
+Piecewise, SquareWave = Window.piecewise, Window.square_wave
+"""The published mechanisms by their names; both are windows."""
+
 
 @dataclass(frozen=True)
 class OneBitMean(Window):
     """The mean from one bit per person: rounding to the ends of the interval, then randomized response.
 
-    >>> OneBitMean(Interval(0, 24, unit="hours"), epsilon=1).report_forms
+    Args:
+        domain: The interval of the number.
+        epsilon: Largest epsilon of a report.
+
+    Raises:
+        NumberError: Other positions, width or reading are given.
+
+    >>> OneBitMean(Interval(0, 24, unit="hours"), epsilon=1).law().forms
     2
     """
 
@@ -484,9 +526,9 @@ class OneBitMean(Window):
         return {}
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
-        if isinstance(domain, Interval):
-            yield cls(domain, epsilon)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if isinstance(ask.domain, Interval):
+            yield cls(ask.domain, ask.epsilon)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:

@@ -27,7 +27,7 @@ from deniable.labels import Label
 from deniable.protocols.profiles.graph import Integers, ProfileGraph, Verdict, edge_ratios, verify, worst
 from deniable.protocols.profiles.mechanism import ProfileMechanism
 
-# Of the joint outputs of one sample; so many integers are still comfortable.
+# The most cells of the joint outputs of one sample: this many integers are still fast.
 MOST_CELLS = 1 << 20
 
 _SAMPLES = ("independent", "same", "dependent")
@@ -36,13 +36,18 @@ _PROFILES = ("same", "independent", "dependent")
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Releases seen together."""
+    """Releases seen together.
+
+    Args:
+        case: Which observation applies.
+        bound: No ratio of the joint release may exceed this; `math.inf` where nothing is promised.
+        ratio: The exact largest ratio of the joint release over the graph's edges.
+        edge: The pair of profiles with the largest ratio.
+    """
 
     case: str
     bound: Fraction | float
-    """No ratio of the joint release may exceed this; `math.inf` where nothing is promised."""
     ratio: Fraction | float
-    """The exact largest ratio of the joint release over the graph's edges."""
     edge: tuple[Label, Label]
 
     @property
@@ -60,7 +65,18 @@ class Composition:
 
 
 def post_process(mechanism: ProfileMechanism, function: Channel) -> Verdict:
-    """Observation 3: the epsilon after any function of the output, randomized or not, that does not see the secret."""
+    """Observation 3: the epsilon after any function of the output, randomized or not, that does not see the secret.
+
+    Args:
+        mechanism: The mechanism.
+        function: A channel from the mechanism's outputs.
+
+    Returns:
+        The largest ratio after the function.
+
+    Raises:
+        ShapeError: The function takes other inputs.
+    """
     if function.shape[0] != mechanism.graph.whole.width:
         raise ShapeError(f"the function takes {function.shape[0]} inputs, the mechanism has {mechanism.table.shape[2]}")
     tables = [Channel.from_integers(rows, int(rows[0].sum())) for rows in mechanism.table.dot(function.numerators)]
@@ -70,15 +86,23 @@ def post_process(mechanism: ProfileMechanism, function: Channel) -> Verdict:
 def compose(*releases: ProfileMechanism, samples: str = "independent", profiles: str = "same") -> Composition:
     """The epsilon of all releases together, where there is one; otherwise a refusal that says why.
 
-    `samples` are "independent", the "same" observation each time, or otherwise "dependent"; `profiles` are the "same"
-    for all releases, or chosen in "independent" or "dependent" steps.
+    Args:
+        *releases: The mechanisms.
+        samples: "independent", the "same" observation each time, or "dependent".
+        profiles: The "same" for all releases, or chosen in "independent" or "dependent" steps.
+
+    Returns:
+        The joint guarantee.
+
+    Raises:
+        ChannelError: There is no guarantee for this case.
     """
     if samples not in _SAMPLES or profiles not in _PROFILES:
         raise ChannelError(f"samples are one of {', '.join(_SAMPLES)}; profiles one of {', '.join(_PROFILES)}")
     if profiles == "dependent":
         raise ChannelError(
-            "profiles chosen in dependence do not compose: whoever knows the dependence learns about one choice from "
-            "the other's release (linked_profiles computes how much)"
+            "profiles chosen in dependence do not compose: an observer who knows the dependence learns about one "
+            "choice from the other's release (linked_profiles computes how much)"
         )
     if samples != "independent":
         raise ChannelError(
@@ -89,7 +113,14 @@ def compose(*releases: ProfileMechanism, samples: str = "independent", profiles:
 
 
 def independent_samples(*releases: ProfileMechanism) -> Composition:
-    """Observation 4: independent samples of one profile; the epsilons add, the ratios multiply."""
+    """Observation 4: independent samples of one profile; the epsilons add, the ratios multiply.
+
+    Args:
+        *releases: Mechanisms on the same graph.
+
+    Returns:
+        The joint guarantee.
+    """
     graph = _one_graph(releases)
     bound = reduce(_times, (release.ratio for release in releases))
     # A joint output is an output of each release, so the largest joint ratio of two profiles is the product of the
@@ -106,7 +137,17 @@ def independent_samples(*releases: ProfileMechanism) -> Composition:
 
 
 def independent_profiles(*releases: ProfileMechanism) -> Composition:
-    """Observation 5: profiles chosen independently; the other releases say nothing about this choice."""
+    """Observation 5: profiles chosen independently; the other releases say nothing about this choice.
+
+    Args:
+        *releases: The mechanisms.
+
+    Returns:
+        The joint guarantee.
+
+    Raises:
+        ChannelError: There are no releases.
+    """
     if not releases:
         raise ChannelError("there is nothing to compose: give at least one release")
     worse = max(releases, key=lambda release: release.ratio)
@@ -114,7 +155,17 @@ def independent_profiles(*releases: ProfileMechanism) -> Composition:
 
 
 def same_sample(*releases: ProfileMechanism) -> Composition:
-    """One observation released several times: the exact epsilon, which no bound in the single ones covers."""
+    """One observation released several times: the exact epsilon, which no bound in the single ones covers.
+
+    Args:
+        *releases: Mechanisms on the same graph.
+
+    Returns:
+        The exact joint guarantee.
+
+    Raises:
+        ChannelError: There are too many joint outputs.
+    """
     whole = _one_graph(releases).whole
     forms = math.prod(release.table.shape[2] for release in releases)
     if forms * whole.width * len(whole.numerators) > MOST_CELLS:
@@ -138,7 +189,20 @@ def _joint(profile: Integers, tables: list[Integers]) -> Integers:
 
 
 def linked_profiles(first: ProfileMechanism, second: ProfileMechanism, following: Any) -> Composition:
-    """Profiles chosen in dependence: following[i][j] is the chance that profile j (of `second`) comes after i."""
+    """Profiles chosen in dependence: `following[i][j]` is the chance that profile j (of `second`) comes after i.
+
+    Args:
+        first: The first release.
+        second: The second release.
+        following: `following[i][j]` is the probability that profile j of `second` comes after profile i.
+
+    Returns:
+        The exact joint guarantee.
+
+    Raises:
+        ShapeError: The matrix does not fit the graphs.
+        ProbabilityError: A row is not a distribution.
+    """
     chances = [[exact.fraction(entry, "a chance") for entry in row] for row in following]
     sizes = first.graph.size, second.graph.size
     if len(chances) != sizes[0] or any(len(row) != sizes[1] for row in chances):

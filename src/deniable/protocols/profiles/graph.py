@@ -56,7 +56,7 @@ class Part:
     numerators: Integers
     denominators: Integers
     edges: Positions
-    """Pairs of places within `members`, one a row."""
+    """Pairs of places within `members`, one pair per row."""
 
     @property
     def size(self) -> int:
@@ -78,6 +78,14 @@ class Part:
 
 class ProfileGraph:
     """Profiles with the pairs that must look alike. Immutable.
+
+    Args:
+        profiles: Distribution of the values for each profile, by name; a number is the probability of 1.
+        edges: Pairs of profiles that must look alike.
+        values: The values; 0, 1, 2, ... if None.
+
+    Raises:
+        ShapeError: There are fewer than two profiles, or the distributions differ in length.
 
     >>> graph = ProfileGraph({"north": 0.1, "south": 0.4, "harbour": 0.5}, [("north", "south")])
     >>> graph.size, graph.values, len(graph.parts)
@@ -339,7 +347,18 @@ def _position_of(index: dict[Any, int], label: Any, what: str) -> int:
 
 
 def from_networkx(graph: Any, profile: str = "profile") -> ProfileGraph:
-    """From any object with networkx's `nodes` and `edges`; each node's attribute `profile` is its distribution."""
+    """From any object with networkx's `nodes` and `edges`; each node's attribute `profile` is its distribution.
+
+    Args:
+        graph: A graph of networkx.
+        profile: Name of the node attribute that holds the distribution.
+
+    Returns:
+        The graph.
+
+    Raises:
+        LabelError: A node has no such attribute.
+    """
     profiles: dict[Any, Any] = {}
     for node in graph.nodes:
         attributes = graph.nodes[node]
@@ -350,7 +369,18 @@ def from_networkx(graph: Any, profile: str = "profile") -> ProfileGraph:
 
 
 def from_csv(profiles: str | Path, edges: str | Path) -> ProfileGraph:
-    """From two CSV files, one with the profiles and one with the pairs that must look alike."""
+    """From two CSV files, one with the profiles and one with the pairs that must look alike.
+
+    Args:
+        profiles: File with a column of names and columns of probabilities.
+        edges: File with pairs of names.
+
+    Returns:
+        The graph.
+
+    Raises:
+        ShapeError: A file does not have this form.
+    """
     (_, header), *body = _lines(profiles)
     if len(header) < 2:
         raise ShapeError(f"{profiles} needs a column of names and at least one of probabilities")
@@ -379,7 +409,17 @@ def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
 
 
 def from_json(source: str | Path) -> ProfileGraph:
-    """From a JSON file, or from JSON text that starts with a brace."""
+    """From a JSON file, or from JSON text that starts with a brace.
+
+    Args:
+        source: A path, or JSON text.
+
+    Returns:
+        The graph.
+
+    Raises:
+        SpecError: The JSON is not a profile graph.
+    """
     found = parse_json(str(source), "this text") if str(source).lstrip().startswith("{") else read_json(source)
     if isinstance(found, dict) and found.get("kind") == "profile-graph":
         return ProfileGraph.load(found)
@@ -396,6 +436,19 @@ def from_data(
     public: bool = False,
 ) -> ProfileGraph:
     """Profiles as smoothed histograms of data that are public already: (count + smoothing) / (n + d smoothing).
+
+    Args:
+        samples: Observed values for each profile.
+        edges: Pairs of profiles that must look alike.
+        values: The possible values.
+        smoothing: Added to each count.
+        public: Must be True: confirms that the data are public.
+
+    Returns:
+        The graph.
+
+    Raises:
+        ShapeError: `public` is not True.
 
     >>> from_data({"a": [0, 1, 1], "b": [0, 0]}, [("a", "b")], [0, 1], public=True).profile("a")
     (Fraction(2, 5), Fraction(3, 5))
@@ -424,13 +477,18 @@ def from_data(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The edge that an output tells apart best, and whether that is within the epsilon asked for."""
+    """The edge that an output tells apart best, and whether that is within the epsilon asked for.
+
+    Args:
+        holds: Whether the ratio is within the requested epsilon.
+        ratio: The exact largest ratio over all edges and outputs; `math.inf` when an output gives a profile away.
+        edge: The profile under which the output is likelier comes first.
+        output: The output with the largest ratio.
+    """
 
     holds: bool
     ratio: Fraction | float
-    """The exact largest ratio over all edges and outputs; `math.inf` when an output gives a profile away."""
     edge: tuple[Label, Label]
-    """The profile under which the output is likelier comes first."""
     output: Label
 
     @property
@@ -443,6 +501,14 @@ class Verdict:
 
 def verify(graph: ProfileGraph, channels: Any, epsilon: Any) -> Verdict:
     """Check one channel for each profile, in the graph's order or by label.
+
+    Args:
+        graph: The profiles and the pairs that must look alike.
+        channels: One channel per profile, in the graph's order or by label.
+        epsilon: The requested epsilon.
+
+    Returns:
+        The largest ratio, and whether it holds.
 
     >>> graph = ProfileGraph({"a": 0, "b": 1}, [("a", "b")])
     >>> coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]])

@@ -51,7 +51,7 @@ from deniable.randomness import Bits, source_of
 from deniable.results import Estimate
 from deniable.trace import Progress, Step, Watch, highs, summary
 
-# Ten times what a program of so many coefficients takes, so that only a solver that cycles is stopped.
+# Ten times the usual time for the number of coefficients, so that only a solver that cycles is stopped.
 _SECONDS, _SECONDS_A_COEFFICIENT = 2.0, 1 / 500
 
 
@@ -280,7 +280,7 @@ class ProfileMechanism:
         if not made.verdict:
             raise SpecError(
                 f"the stored channels do not hold epsilon {exact.shown(epsilon)}: "
-                f"the profiles {made.verdict.edge!r} are told apart by a ratio of {_shown(made.verdict.ratio)}"
+                f"the profiles {made.verdict.edge!r} are distinguished by a ratio of {_shown(made.verdict.ratio)}"
             )
         return made
 
@@ -371,8 +371,8 @@ class ProfileMechanism:
             raise ShapeError(f"there are {i.size} profiles for {x.size} values: give one for all, or one for each")
         given = RecordColumns((np.broadcast_to(i, x.shape), x), x.size)
         if x.size == 1:
-            return from_bytes(np.frombuffer(self.protocol._one(given[0], source_of(bits)), np.uint8)[None, :])
-        return from_bytes(self.protocol._many(given, source_of(bits)))
+            return from_bytes(np.frombuffer(self.protocol.draw(given[0], source_of(bits)), np.uint8)[None, :])
+        return from_bytes(self.protocol.draw_many(given, source_of(bits)))
 
     # -- the collector -----------------------------------------------------------------------------
 

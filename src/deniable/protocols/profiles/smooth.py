@@ -63,6 +63,17 @@ _FLIPS = "the flip probabilities"
 def pair_flip(p: Any, q: Any, epsilon: Any) -> Fraction:
     """The smallest multiple of 2^-64 with which flipping hides Bernoulli(p) from Bernoulli(q).
 
+    Args:
+        p: Parameter of the first Bernoulli distribution.
+        q: Parameter of the second.
+        epsilon: The guarantee.
+
+    Returns:
+        The flip probability.
+
+    Raises:
+        ProbabilityError: A parameter is not between 0 and 1.
+
     >>> float(pair_flip(0, 1, 1)), float(pair_flip(0.9, 0.9, 1))
     (0.2689414213699951, 0.0)
     """
@@ -82,7 +93,16 @@ def _pair(low: Fraction, high: Fraction, epsilon: Fraction) -> int:
 
 
 def pair_program(p: float, q: float, epsilon: Any) -> float:
-    """The same flip probability from the paper's program (4), in floats: a check of the closed form."""
+    """The same flip probability from the paper's program (4), in floats: a check of the closed form.
+
+    Args:
+        p: Parameter of the first Bernoulli distribution.
+        q: Parameter of the second.
+        epsilon: The guarantee.
+
+    Returns:
+        The flip probability.
+    """
     shrink = float(exact.exp_floor(-exact.as_epsilon(epsilon)))
     rows = Constraints()
     for a, b in ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p)):
@@ -108,6 +128,10 @@ class _OneBit(ProfileMechanism):
 class OneBitCluster(_OneBit):
     """One flip probability a connected component.
 
+    Args:
+        graph: The profiles and the pairs that must look alike.
+        epsilon: The guarantee between joined profiles.
+
     >>> graph = ProfileGraph.chain([0, 0.5, 1])
     >>> OneBitCluster(graph, epsilon=1).flip.round(4).tolist()
     [0.1839, 0.1839, 0.1839]
@@ -124,6 +148,12 @@ class OneBitCluster(_OneBit):
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class SmoothOneBit(_OneBit):
     """One flip probability a profile: the paper's objective, or with `prior` the fewest flips on average.
+
+    Args:
+        graph: The profiles and the pairs that must look alike.
+        epsilon: The guarantee between joined profiles.
+        prior: Probability of each profile; minimizes the flips on average.
+        progress: Called with a description of the current work.
 
     >>> graph = ProfileGraph.chain([0, 0.2, 0.4, 0.6, 0.8, 1])
     >>> SmoothOneBit(graph, epsilon=0.5).flip.round(4).tolist()
@@ -221,7 +251,12 @@ def _smallest_largest(rows: Constraints, size: int, watch: Watch) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class KaryResponse(ProfileMechanism):
-    """k-ary randomized response, the baseline of the categorical setting."""
+    """k-ary randomized response, the baseline of the categorical setting.
+
+    Args:
+        graph: The profiles and the pairs that must look alike.
+        epsilon: The guarantee between joined profiles.
+    """
 
     name: ClassVar[str] = "KaryResponse"
 
@@ -233,6 +268,10 @@ class KaryResponse(ProfileMechanism):
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Warner(_OneBit):
     """Warner's response, the baseline of the one-bit setting: flip with probability 1 / (1 + e^epsilon).
+
+    Args:
+        graph: The profiles and the pairs that must look alike.
+        epsilon: The guarantee between joined profiles.
 
     >>> Warner(ProfileGraph.chain([0.2, 0.3]), epsilon=1).flip.round(4).tolist()
     [0.2689, 0.2689]
@@ -264,6 +303,13 @@ _CHANNELS = "the channels"
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class SmoothCategorical(ProfileMechanism):
     """One transition matrix per profile, by linear programming, made exact.
+
+    Args:
+        graph: The profiles and the pairs that must look alike.
+        epsilon: The guarantee between joined profiles.
+        prior: Probability of each profile, for the average cost.
+        cost: `cost[x][y]` of reporting y for x; 1 for every change if None.
+        progress: Called with a description of the current work.
 
     >>> graph = ProfileGraph.chain({"P1": [0.2, 0.3, 0.4, 0.1], "P2": [0.3, 0.3, 0.3, 0.1]})
     >>> mechanism = SmoothCategorical(graph, epsilon=0.2)

@@ -20,7 +20,7 @@ Read-out   "values"    their shares. Where all profiles share one channel, by it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -36,22 +36,25 @@ from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, DeniableError, SpecError
 from deniable.exact import WORD
 from deniable.labels import Label, text
-from deniable.protocols.base import Guarantee, Mixture, Protocol
+from deniable.protocols.base import Protocol
+from deniable.protocols.law import PAIRS_NAMED, Guarantee, Law, Mixture
 from deniable.protocols.profiles.graph import Floats, Integers, ProfileGraph, Verdict, output_laws, worst
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.table import Table, epsilon_above, rank
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import Worth
 from deniable.randomness import Bits
 from deniable.results import Estimate, Weights
 from deniable.specs import integer_text, read_integer
+from deniable.words import Fact
 
 PROFILE, VALUE = "profile", "value"
 """The columns of an answer."""
 READS = ("values", "profiles")
 
 MOST_CELLS = 1 << 23
-
-_PAIRS_NAMED = 6
 
 # Beyond this the error bars would be wider than any crowd, and the floats that compute them no longer correct.
 _LARGEST_CONDITION = 1e7
@@ -66,14 +69,22 @@ class ToldApart(ChannelError):
         stated = "" if epsilon is None else f" {exact.shown(epsilon)}"
         one, other = verdict.edge
         super().__init__(
-            f"the channels do not hold epsilon{stated}: the profiles {text(one)!r} and {text(other)!r} are told apart "
-            f"by a ratio of {ratio}"
+            f"the channels do not hold epsilon{stated}: the profiles {text(one)!r} and {text(other)!r} are "
+            f"distinguished by a ratio of {ratio}"
         )
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class ProfileTable(Table):
     """A profile mechanism, asked in a survey.
+
+    Args:
+        mechanism: A `ProfileMechanism`.
+        epsilon: Epsilon between joined profiles; that of the mechanism if None.
+        read: What the reports are read for: "values" or "profiles".
+
+    Raises:
+        ChannelError: The mechanism reveals more than epsilon allows.
 
     >>> from deniable.protocols.profiles import KaryResponse
     >>> graph = ProfileGraph.chain({"early": [0.7, 0.2, 0.1], "late": [0.1, 0.2, 0.7]}, ["6", "7", "8"])
@@ -86,20 +97,18 @@ class ProfileTable(Table):
     """
 
     name: ClassVar[str] = "ProfileTable"
-    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
+    traits: ClassVar[Traits] = Traits(
+        takes=(Records,),
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived=lambda protocol: protocol._waived(),
+    )
 
     domain: Records  # type: ignore[assignment]
     graph: ProfileGraph = None  # type: ignore[assignment]
     mechanism: str = "table"
-    """What the design is called."""
     read: str = "values"
-    """What the reports are read for, "values" or "profiles"."""
 
     def __init__(self, mechanism: Any, epsilon: exact.Number | None = None, read: str = "values") -> None:
-        """Of a `ProfileMechanism`; without `epsilon` it is what that was asked for.
-
-        Raises ChannelError where more is told than epsilon allows.
-        """
         graph = getattr(mechanism, "graph", None)
         if not isinstance(graph, ProfileGraph):
             raise ChannelError(f"a profile table is made of a profile mechanism, not of a {type(mechanism).__name__}")
@@ -183,7 +192,7 @@ class ProfileTable(Table):
 
     @classmethod
     def _of(cls, graph: ProfileGraph, channels: Any, read: str = "values") -> ProfileTable:
-        """Of channels whose entries are rounded to integers over 2^64, with the smallest epsilon that holds."""
+        """The table of channels, with entries rounded to integers over 2^64, and the smallest epsilon that holds."""
         shape = (graph.size, graph.whole.width, graph.whole.width)
         table = np.empty(shape, dtype=object)
         for i, x in np.ndindex(shape[:2]):
@@ -194,8 +203,7 @@ class ProfileTable(Table):
         made._fill(graph, None, table, "table", read)
         return made
 
-    @property
-    def waived(self) -> Mapping[str, str]:
+    def _waived(self) -> Mapping[str, str]:
         reasons = {}
         if float(self.epsilon) - self.realized_epsilon > 1e-9:
             reasons["tight"] = "the profiles are so alike that less epsilon is needed than was asked for"
@@ -203,7 +211,7 @@ class ProfileTable(Table):
             reasons["unbiased"] = "unbiased over the values of a profile, not value by value: tests/profiles checks it"
         return reasons
 
-    def scaled(self, factor: Fraction) -> ProfileTable:
+    def _scaled(self, factor: Fraction) -> ProfileTable:
         """With more noise, twice as much of it above 1 as below: what is reported as it is has no noise to lose."""
         size = len(self.outputs)
         noise = abs(factor - 1) * (2 if factor > 1 else 1)
@@ -214,18 +222,14 @@ class ProfileTable(Table):
     # -- the law -----------------------------------------------------------------------------------
 
     @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee("profiles", self.epsilon, over=f"two joined profiles: {self.pairs}")
-
-    @property
     def pairs(self) -> str:
         """The joined profiles in words: the first few pairs, and how many more there are."""
         edges = self.graph.edges
-        named = [f"{text(one)} and {text(other)}" for one, other in edges[:_PAIRS_NAMED]]
+        named = [f"{text(one)} and {text(other)}" for one, other in edges[:PAIRS_NAMED]]
         more = len(edges) - len(named)
         return "; ".join(named) + (f"; and {more:,} more {'pair' if more == 1 else 'pairs'}" if more else "")
 
-    def related(self) -> Iterator[tuple[Mixture, Mixture]]:
+    def _related(self) -> Iterator[tuple[Mixture, Mixture]]:
         whole = self.graph.whole
         laws = [
             {i * whole.width + x: chance for x, chance in enumerate(whole.law(i)) if chance} for i in range(whole.size)
@@ -262,7 +266,7 @@ class ProfileTable(Table):
         )
 
     @cached_property
-    def ratio(self) -> Fraction:
+    def _ratio(self) -> Fraction:
         return Fraction(self.worst_edge.ratio)
 
     @cached_property
@@ -270,17 +274,17 @@ class ProfileTable(Table):
         """The exact channel from (profile, value), profile by profile, to outputs."""
         return Channel.from_integers(self.rows, WORD, range(len(self.rows)), list(self.outputs))
 
-    def _one(self, value: tuple[int, int], bits: Bits) -> bytes:  # type: ignore[override]
+    def draw(self, value: tuple[int, int], bits: Bits) -> bytes:  # type: ignore[override]
         profile, own = value
-        return super()._one(profile * len(self.outputs) + own, bits)
+        return super().draw(profile * len(self.outputs) + own, bits)
 
-    def _many(self, values: RecordColumns, bits: Bits) -> Bytes:  # type: ignore[override]
+    def draw_many(self, values: RecordColumns, bits: Bits) -> Bytes:  # type: ignore[override]
         profiles, own = values.columns
         return to_bytes(self.matrix.sample_indices(profiles * len(self.outputs) + own, bits), self.report_bytes)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         profile, own = encoded
-        return super()._steps(value, profile * len(self.outputs) + own, report)
+        return super().story(value, profile * len(self.outputs) + own, report)
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         for i, profile in enumerate(self.graph.labels):
@@ -299,10 +303,6 @@ class ProfileTable(Table):
     def labels(self) -> tuple[Label, ...]:
         """What an estimate has shares of."""
         return self.graph.labels if self.read == "profiles" else self.graph.values
-
-    @property
-    def tests(self) -> int:
-        return len(self.labels)
 
     @cached_property
     def _is_direct(self) -> bool:
@@ -329,7 +329,7 @@ class ProfileTable(Table):
         return mixed if self.read == "profiles" else mixed @ self.graph.profiles
 
     @cached_property
-    def unreadable(self) -> str:
+    def _unreadable(self) -> str:
         """Why nothing can be estimated from the reports; empty where it can."""
         try:
             self._weights  # noqa: B018
@@ -339,16 +339,18 @@ class ProfileTable(Table):
 
     @property
     def is_invertible(self) -> bool:
-        return not self.unreadable
+        return not self.worth().unreadable
 
     @property
     def _inverse(self) -> Floats | None:
-        return None if self.unreadable else self._weights
+        return None if self.worth().unreadable else self._weights
 
     def _nothing(self) -> Estimate:
         return Estimate.nothing(self.labels, self.mechanism)
 
-    def _estimate(self, tally: Tally) -> Estimate:
+    def infer(self, tally: Tally) -> Estimate:
+        if not tally.n:
+            return self._nothing()
         return self.mix(tally) if self.read == "profiles" else self.values(tally)
 
     @cached_property
@@ -401,16 +403,16 @@ class ProfileTable(Table):
             return Estimate.nothing(self.graph.values, self.mechanism)
         observed = tally.counts.astype(np.float64)
         counts = observed @ weights
-        # Of the contributions, sum of squares less what they estimate. Through the mix a report says less about its own
-        # value than about others of its profile: then this is not below zero, and what is drawn is counted in full.
+        # The sum of squares of the contributions, less what they estimate. Through the mix a report says less about its
+        # own value than about others of its profile: then this is not negative, and what is drawn is counted in full.
         noise = np.maximum(observed @ weights**2 - counts, 0.0)
         how = "unbiased" if self._is_direct else "through the mix of profiles"
         reach = Weights(weights.min(axis=0), weights.max(axis=0))
         return Estimate(self.graph.values, tally.n, counts, noise, self.mechanism, how, weights=reach)
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         profiles, own = self.domain.encode(answers).columns
-        counts = np.bincount(profiles if self.read == "profiles" else own, people, minlength=self.tests)
+        counts = np.bincount(profiles if self.read == "profiles" else own, people, minlength=self.worth().tests)
         shares: NDArray[np.float64] = counts / counts.sum()
         return shares
 
@@ -426,26 +428,43 @@ class ProfileTable(Table):
         spread: Floats = np.maximum(self.released @ weights**2 - meant, 0.0)
         return spread
 
-    formula_for: ClassVar[str] = "the worst case"
-    figure_variances = Protocol.figure_variances
-
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
         """In the worst case: whatever values and profiles the others have."""
         f = np.asarray(frequency, dtype=np.float64)
         spread = n * self._spread.max() + (n * f * (1 - f) if population else 0.0 * f)
         return float(spread) if spread.ndim == 0 else spread
 
-    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
+    def _worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         return float(self.variance(n, frequency, population))
-
-    @property
-    def attack(self) -> float:
-        """How often the best guess of the profile is right, all profiles being equally likely beforehand."""
-        return float(self.released.max(axis=0).sum() / self.graph.size)
 
     def __repr__(self) -> str:
         size = f"{self.graph.size} profiles on {len(self.outputs)} values"
         return f"ProfileTable({self.mechanism}, {size}, epsilon={self.epsilon}, read={self.read!r})"
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            tests=lambda: len(self.labels),
+            unreadable=lambda: self._unreadable,
+            truth=self._truth,
+            variances=self._worst_variances,
+            formula_for="the worst case",
+            # How often the best guess of the profile is right, all profiles being equally likely beforehand.
+            guess=lambda: float(self.released.max(axis=0).sum() / self.graph.size),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            guarantee=lambda: Guarantee(
+                "profiles", self.epsilon, over=f"two joined profiles: {self.pairs}", joined=tuple(self.graph.edges)
+            ),
+            related=self._related,
+            ratio=lambda: self._ratio,
+            inputs=self._inputs,
+        )
 
 
 def _graph(names: ListedDomain, values: ListedDomain, laws: list[Any], edges: list[Any]) -> ProfileGraph:

@@ -1,8 +1,8 @@
 """Answers that are cut into cells, coarser and finer: what ranges, rectangles and tables of columns have in common.
 
-Cell       of a listed answer: its place, and of grouped whole numbers floor(place cells / size). Of a number x in an
-           interval: floor(((x - low) cells) / (high - low)), in floats, in this order, and the upper end lies in the
-           last cell
+Cell       for a listed answer its place, and for grouped whole numbers floor(place cells / size). For a number x in an
+           interval floor(((x - low) cells) / (high - low)), in floats, in this order; the upper end lies in the last
+           cell
 Cuts       every person reports one of several cuts, each with its own number of nodes; chance chooses it
 Node       reported by the cut's own protocol: of randomized response, subset selection and local hashing, the one with
            about the smallest variance and then the shortest reports
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -27,15 +27,18 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, ListedDomain
 from deniable.errors import ChannelError, NumberError, SpecError
 from deniable.labels import text
-from deniable.protocols.base import Protocol, percent
 from deniable.protocols.frequency import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.groups import Group, Groups
-from deniable.protocols.ranges.tree import Law, Level
+from deniable.protocols.ranges.tree import Level, SupportLaw
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import narrow_type, width_of
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits, offered, scaled
+from deniable.protocols.worth import Worth
 from deniable.results import Floats
 from deniable.results.base import Span
+from deniable.words import Fact, Joined, word
 
 _LONGEST_SUBSET = 1 << 10
 """Nodes, beyond which reports that list a subset would be long."""
@@ -47,7 +50,7 @@ _CLOSE = 1.1
 
 @dataclass(frozen=True)
 class Cells:
-    """A domain of numbers, cut into so many cells."""
+    """A domain of numbers, cut into a number of cells."""
 
     domain: Domain
     count: int
@@ -145,7 +148,7 @@ class Cells:
 
 
 def part_of_many(cells: NDArray[Any], span: int) -> NDArray[Any]:
-    """In which part of so many cells each lies."""
+    """The part that each cell lies in, if parts have `span` cells."""
     kind = cells.dtype.type
     if span > np.iinfo(kind).max:
         return np.zeros_like(cells)
@@ -156,23 +159,26 @@ def part_of_many(cells: NDArray[Any], span: int) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Cuts(Groups):
-    """Several cuts of the same numbers, of which each person reports one; all are read together.
+    """Several cuts of the same numbers; each person reports one cut, and all are read together.
 
     cut     what a group is called
     sizes   how many nodes each of them has
-    _told   what a device tells about the cut that was chosen and the node in it, two sentences
+    told    ids of the sentences about the cut that was chosen, and about the node in it
     _typical  the standard error of the share that stands for all others
     _forged  what one report does to a share at most, times n: how far it raises it, and between the two extremes
     """
 
+    traits: ClassVar[Traits] = Traits(
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived=lambda protocol: protocol._waived(),
+    )
+
     cut: ClassVar[str]
+    told: ClassVar[tuple[str, str]]
 
     @property
     @abstractmethod
     def sizes(self) -> tuple[int, ...]: ...
-
-    @abstractmethod
-    def _told(self, chances: str, cut: str, node: int) -> list[str]: ...
 
     @abstractmethod
     def _typical(self, n: int, population: bool) -> float: ...
@@ -197,57 +203,27 @@ class Cuts(Groups):
             if protocol.epsilon != self.epsilon:
                 raise SpecError(f"each {self.cut} has the epsilon of the whole")
 
-    @property
-    def waived(self) -> Mapping[str, str]:
+    def _waived(self) -> Mapping[str, str]:
         return {"unbiased": f"each {self.cut} divides by the number of its own reports, which chance decides"}
 
-    def scaled(self, factor: Fraction) -> Self:
+    def _scaled(self, factor: Fraction) -> Self:
         made = type(self).__new__(type(self))
-        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        groups = [(weight, scaled(protocol, factor)) for weight, protocol in self.groups]
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         made._set(**own | {"epsilon": self.epsilon * factor, "groups": groups})
         return made
 
-    @property
-    def attack(self) -> float | None:
-        return None
-
-    @property
-    def leverage(self) -> float:
-        """Of the share that one report can raise most, if all cells are equally common. A forger chooses the cut too,
-        and of all reports only some are about it.
-
-        Of ranges, over all reports and all ranges, it is exact where all fan-outs but the first are powers of two up to
-        32, whatever the number of cells. With other fan-outs it is exact up to 256 nodes per level with two hash bits
-        (epsilon 1), 128 with three (epsilon 2) and 1,400 with one; of levels without hashes up to about 1,000 nodes,
-        and of randomized response always. Of rectangles it is exact where all can be listed and compared with all
-        reports: up to about 64 nodes per grid. Else it is an upper bound.
-        """
-        return self._forged[0]
-
-    @property
-    def poisoning(self) -> float:
-        """How far the two extremes of one report are apart, for one share.
-
-        Exact where `leverage` is, for levels without hashes or with one hash bit, and for up to about 64 nodes; else
-        at most so far: how far a report can raise one share and lower another, together.
-        """
-        return self._forged[1]
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         group = int.from_bytes(report[: self._head], "little")
         protocol = self.groups[group].protocol
         inner = report[self._head : self._head + protocol.report_bytes]
-        named = zip(self.group_names, self.chances, strict=True)
-        chances = ", ".join(f"{name} with probability {percent(float(share), 1)}" for name, share in named)
-        node = self.project(encoded, group)
-        return [*self._told(chances, self.group_names[group], node), *protocol._steps(node, node, inner)]
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        return Protocol.parts(self, n)  # a cut is no part of an answer
-
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return Protocol.part_tallies(self, tally)
+        node, (chosen, held) = self.project(encoded, group), self.told
+        chances = Joined(self._told_chances("story.chance.level"), ", ")
+        return [
+            word(chosen, chances=chances),
+            word(held, name=self._told_names()[group], place=node),
+            *protocol.story(node, node, inner),
+        ]
 
     def _seen(self, tally: Tally) -> tuple[Level, ...]:
         """What each cut of a tally says."""
@@ -262,31 +238,39 @@ class Cuts(Groups):
         each = zip(self.sizes, self.groups, self.people(n), strict=True)
         return tuple(Level(people, np.full(size, 1 / size), law_of(protocol)) for size, (_, protocol), people in each)
 
-    def noise(self, n: int) -> float:
-        """Of the share that stands for all others."""
-        return self._typical(n, False)
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            guess=lambda: None,
+            # For the share that one report can raise most, if all cells are equally common. A forger chooses the
+            # cut, too.
+            leverage=lambda: self._forged[0],
+            # How far the two extremes of one report are apart, for one share.
+            moved=lambda: self._forged[1],
+            parts=lambda: {"": (self, n)},  # a cut is no part of an answer
+            split=lambda tally: {"": (self, tally)},
+            # For the share that stands for all others.
+            noise=lambda: self._typical(n, False),
+            error=lambda: self._typical(n, population),
+            visible=lambda level=0.95: None,
+        )
 
-    def error(self, n: int, population: bool = True) -> float:
-        return self._typical(n, population)
 
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return None
-
-
-def law_of(protocol: Any) -> Law:
-    """How the supports of one report hang together. With a fixed number of them, by drawing without replacement; linear
+def law_of(protocol: Any) -> SupportLaw:
+    """The joint law of the supports of one report. If their number is fixed, they are drawn without replacement; linear
     hash functions make them independent."""
-    p, q, kept = protocol.p, protocol.q, protocol.support_size
+    p, q, kept = protocol.p, protocol.q, protocol._support_size
     own, other, gap = float(p * (1 - p)), float(q * (1 - q)), float(p - q)
     size = protocol.domain.size
     if kept is None:
-        return Law(own, other, 0.0, 0.0, gap, float(q), hash_bits=getattr(protocol, "hash_bits", None))
+        return SupportLaw(own, other, 0.0, 0.0, gap, float(q), hash_bits=getattr(protocol, "hash_bits", None))
     mixed = p * Fraction(kept - 1, size - 1) - p * q
     pair = Fraction(0)
     if size > 2:
         ways = (size - 1) * (size - 2)
         pair = p * Fraction((kept - 1) * (kept - 2), ways) + (1 - p) * Fraction(kept * (kept - 1), ways) - q * q
-    return Law(own, other, float(pair), float(mixed), gap, float(q), kept)
+    return SupportLaw(own, other, float(pair), float(mixed), gap, float(q), kept)
 
 
 @lru_cache(maxsize=1024)
@@ -296,10 +280,10 @@ def best_protocol(size: int, epsilon: Fraction, slack: float = _CLOSE) -> PurePr
     built: list[PureProtocol] = []
     for kind in EXCHANGEABLE:
         with suppress(ChannelError):
-            settings: Any = kind.candidates(domain, epsilon)
+            settings: Any = offered(kind, Ask(domain, epsilon))
             built.append(min(settings, key=lambda one: one.variance(1, 1 / size)))
     if size > _LONGEST_SUBSET:
-        built = [one for one in built if one.support_size in (None, 1)]
+        built = [one for one in built if one._support_size in (None, 1)]
     if not built:
         raise ChannelError(f"at epsilon {exact.shown(epsilon)} no protocol exists for {size:,} ranges: raise epsilon")
     variances = [one.variance(1, 1 / size) for one in built]

@@ -36,7 +36,7 @@ _SPIKY = range(-5, 4)
 """Powers by which the cells' own numbers may be looser than of variance 1."""
 _START = (2, -1)
 _EXACTLY = 1e4
-"""By how much better the sum of all shares is known than the best level."""
+"""The factor by which the sum of all shares is known better than the best level."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """Which nodes of a level one forged report can support together, and how far that moves a range.
 
-Sets       of randomized response and subset selection any so many nodes. Of linear hashing with b bits an affine set:
-           the nodes whose numbers, as words of bits, have up to b given parities. A forger chooses them freely
+Sets       for randomized response and subset selection, any set of a fixed number of nodes. For linear hashing with b
+           bits, an affine set: the nodes whose numbers, as words of bits, have up to b given parities. A forger chooses
+           them freely
 Sum        what a set S says about the cells [begin, end) is F(end) - F(begin), with F(e) the sum over S of the weights
            of the prefix [0, e). So for one set, one pass over the prefixes compares all ranges (`climbed`)
 Families   with fan-outs that are powers of two, the bits of a node's number are those of its digits, one digit per
@@ -12,7 +13,8 @@ Families   with fan-outs that are powers of two, the bits of a node's number are
            part is how much of the child on the way lies before e. In two families of one depth, the parities have the
            same linear form, and offsets of the forger's choice. If the child on the way is not alive, an end at the
            border of one that is does as well: so both ways stay alive. The rest is a search over digits from the leaves
-           up, with the pairs (part, F) of which none is better whatever a part is worth further up (`block_climb`)
+           up, which keeps the pairs (part, F) unless another one is better whatever a part is worth further up
+           (`block_climb`)
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _MOST_FORMS = 1 << 22
 
 
 def heaviest(weights: Floats, nodes: Floats, kept: int) -> Floats:
-    """The largest sum of the weights of so many nodes, of rows of weights that so many nodes have each.
+    """The largest sum of the weights of `kept` nodes, per row of weights; `nodes` is how many nodes have each weight.
 
     >>> heaviest(np.array([[0.5, 2.0, -1.0]]), np.array([[2.0, 1.0, 9.0]]), 2).tolist()
     [2.5]
@@ -93,7 +95,7 @@ def set_count(nodes: int, parities: int) -> int:
 
 
 def affine_sums(spectrum: Floats, parities: int) -> Iterator[Floats]:
-    """The sums of weights over all sets of numbers that up to so many parities of their bits choose, from the Walsh
+    """The sums of weights over all sets of numbers that up to `parities` parities of their bits choose, from the Walsh
     transform of the weights: one row each, one column per set; some sets at a time.
 
     The sum over such a set is a mean of values of the transform, over the space that the parities span, with signs: so
@@ -110,7 +112,7 @@ def affine_sums(spectrum: Floats, parities: int) -> Iterator[Floats]:
 
 
 def extremes(spectrum: Floats, parities: int) -> Floats:
-    """Of these sums, the largest and the smallest of each row.
+    """The largest and the smallest of these sums in each row.
 
     >>> extremes(walsh(np.array([[1.0, -1.0, 2.0, 0.0]])), 1).tolist()
     [[3.0], [-1.0]]
@@ -140,7 +142,7 @@ def _bits(nodes: int) -> int:
 
 
 def space_count(bits: int, size: int) -> int:
-    """How many spaces of so many dimensions words of bits have.
+    """The number of spaces of `size` dimensions in the words of `bits` bits.
 
     >>> space_count(6, 2), space_count(6, 3)
     (651, 1395)
@@ -153,7 +155,7 @@ def space_count(bits: int, size: int) -> int:
 
 @lru_cache(maxsize=64)
 def subspaces(bits: int, size: int) -> NDArray[np.int64]:
-    """All spaces of so many dimensions of words of bits, each with its words: one row each, in the order of a basis.
+    """All spaces of `size` dimensions of words of bits, each with its words: one row each, in the order of a basis.
 
     Each has one basis of words whose highest bits, all different, no other word of the basis has.
 
@@ -188,7 +190,7 @@ def has_blocks(fanouts: Sequence[int], parities: int) -> bool:
 def block_climb(
     fanouts: Sequence[int], gains: Sequence[float], parities: int, used: float, rising: bool = True
 ) -> float:
-    """How far F(end) lies above F(begin) at most, over all sets that up to so many parities choose, and all
+    """How far F(end) lies above F(begin) at most, over all sets that up to `parities` parities choose, and all
     begin < end <= used, in nodes of the last level. Not `rising`: over end < begin, of all nodes.
 
     >>> round(block_climb([4, 4], [0.2, 1.0], 2, 16), 6)
@@ -242,7 +244,7 @@ def _family(
 
 @lru_cache(maxsize=256)
 def _forms(fanout: int, parities: int, low: int, high: int, rising: bool) -> list[tuple[float, Floats, Floats]]:
-    """What so many parities can do among the children of a family, by the part of them that is not alive.
+    """What `parities` parities can do among the children of a family, by the part of them that is not alive.
 
     Points of two digits, with how many children before the end are alive, more than on average, less those before the
     begin: with both ends in two families (of the begin both are counted from behind), and in one. The end has a digit

@@ -29,12 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable._threads import one_thread
 from deniable.protocols.ranges.tree import MOST_COMPARED, Level, covariance_of, thinned
 from deniable.results import Floats
 from deniable.results.distribution import Readings
 
 EVENLY = 10.0
-"""The fit is as even as if so many more people were spread evenly and heard without noise."""
+"""The fit is as even as if this many more people were spread evenly and reported without noise."""
 
 _AT_ONCE = 1 << 21
 """Rectangles times nodes that are worked on at once."""
@@ -237,7 +238,7 @@ class Fit:
     columns: Floats
 
     def shares(self, ends: Floats) -> Floats:
-        """Of rectangles, rows of (begin, end, begin, end) in cells; within a part people are spread evenly."""
+        """The shares of rectangles, rows of (begin, end, begin, end) in cells; people are spread evenly in a part."""
         sides = []
         for side, (axis, factors) in enumerate(zip(self.layout.axes, (self.rows, self.columns), strict=True)):
             edges = np.minimum(axis.span * np.arange(axis.sizes[-1] + 1), axis.cells)
@@ -299,7 +300,7 @@ class Grids:
         return self.fit.shares(ends)
 
     def bracket(self, ends: Floats, sharp: bool = False) -> tuple[Readings, Readings]:
-        """Of the known rectangles inside and around some."""
+        """The readings of the known rectangles inside and around these."""
         inner, outer = self.layout.around(ends)
         below = self.rectangles(inner)
         return below, below if np.array_equal(inner, outer) else self.rectangles(outer)
@@ -332,6 +333,7 @@ class Grids:
         found = [self.read(ends[start : start + at_once]) for start in range(0, len(ends), at_once)]
         return np.hstack([np.zeros((5, 0)), *found])
 
+    @one_thread
     def read(self, ends: Floats) -> Floats:
         """Value, variance, and how far one report moves, lowers and raises it; of one rectangle per row."""
         details = [axis.details(*ends[:, 2 * side : 2 * side + 2].T) for side, axis in enumerate(self.layout.axes)]
@@ -384,6 +386,7 @@ class _Dual:
             for axis in layout.axes
         ]
 
+    @one_thread
     def solve(self) -> Fit:
         from scipy.optimize import minimize
 

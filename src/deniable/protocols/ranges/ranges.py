@@ -1,9 +1,9 @@
-"""Ranges of an ordered answer: a tree of coarser and finer cells, of which each person reports one level.
+"""Ranges of an ordered answer: a tree of coarser and finer cells, where each person reports one level.
 
 Law        a level is chosen by chance, each equally likely; the report is about the node of that level that the answer
            lies under, by the level's own protocol: randomized response, subset selection or local hashing
 Privacy    the largest ratio of a level's protocol: the level does not depend on the answer, and one is reported
-Error      of any range, exact: `tree.py`. Of the typical one: error(n), the root mean square over ranges with uniform
+Error      of any range, exact: `tree.py`. For the typical one: error(n), the root mean square over ranges with uniform
            ends where all cells are equally common
 Report     the number of the level, one byte; the level's own report; zeros up to the longest one
 Cost       one random word more than the level's report; fanout / (fanout - 1) counters per cell
@@ -33,24 +33,29 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval
 from deniable.errors import NumberError, SpecError
-from deniable.protocols.base import Figures, Protocol
+from deniable.protocols.base import Protocol
+from deniable.protocols.law import Law
 from deniable.protocols.ranges.cells import FORGED_AMONG, Cells, Cuts, best_protocol, law_of, part_of_many
-from deniable.protocols.ranges.tree import Law, Level, Tree
+from deniable.protocols.ranges.tree import Level, SupportLaw, Tree
+from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import Worth
 from deniable.results import Floats, quantile
 from deniable.results.distribution import BINS, Readings, median_error, true_figures
 from deniable.results.ranges import METHOD, RangeShares, cell_edges
+from deniable.words import Fact, word
 
 RANGES = "ranges"
 CELLS = 1024
 MOST_CELLS = 1 << 20
 
 _FANOUTS = range(3, 9)
-"""Those that are compared; in a small tree all of them."""
+"""The fan-outs that are compared; in a small tree, all of them are."""
 _SMALL = 64
 _MOST_LEAVES = 1 << 21
 _PEOPLE = 100_000
-"""For whom fan-outs are chosen; the choice hardly depends on it."""
+"""The number of people for which fan-outs are chosen; the choice hardly depends on it."""
 _SAMPLE = 16
 """Ranges over which the typical error is averaged."""
 _ALIKE = 1.02
@@ -60,6 +65,12 @@ _ALIKE = 1.02
 @dataclass(frozen=True, init=False, repr=False)
 class Ranges(Cuts):
     """Ranges and quantiles of a number; without a fan-out the one with the smallest error.
+
+    Args:
+        domain: Integers or an interval.
+        epsilon: Largest epsilon of a report.
+        fanout: Number of children of a node, or one number per level; the best ones if None.
+        cells: Number of cells that an interval is cut into; the usual number if None.
 
     >>> ages = Ranges(Integers(0, 99), epsilon=1)
     >>> ages.fanouts
@@ -71,10 +82,14 @@ class Ranges(Cuts):
     """
 
     name: ClassVar[str] = "Ranges"
-    reads: ClassVar[str] = RANGES
-    takes: ClassVar[tuple[type[Domain], ...]] = (Integers, Interval)
-    advice: ClassVar[str] = "it needs numbers, dn.Integers(low, high) or dn.Interval(low, high)"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Integers, Interval),
+        advice="it needs numbers, dn.Integers(low, high) or dn.Interval(low, high)",
+        reads=(RANGES,),
+        serves=("distribution",),
+    )
     cut: ClassVar[str] = "level"
+    told: ClassVar[tuple[str, str]] = ("story.range", "story.range.node")
 
     fanouts: tuple[int, ...] = ()
     cells: int = 0
@@ -142,26 +157,8 @@ class Ranges(Cuts):
     def project_many(self, values: Any, group: int, rows: NDArray[np.intp]) -> Any:
         return part_of_many(values.take(rows), self._spans[group])
 
-    def _inputs(self) -> Iterator[tuple[Any, Any]]:
-        return self._cells.inputs()
-
-    def _input_count(self) -> int:
-        return self.cells
-
-    @property
-    def unit(self) -> str:
-        return ""
-
-    @property
-    def scale(self) -> float:
-        return 1.0
-
-    def _told(self, chances: str, cut: str, node: int) -> list[str]:
-        return [
-            "The report is about a range that your number lies in. Chance chooses into how many ranges the numbers are "
-            f"cut, whatever you answered: {chances}.",
-            f"Of {cut}, counted from 0, your number lies in range {node:,}. The rest is about this range.",
-        ]
+    def _told_names(self) -> Sequence[Fact]:
+        return [word("level.ranges", n=size) for size in self.sizes]
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -182,7 +179,9 @@ class Ranges(Cuts):
     def is_whole(self) -> bool:
         return self._cells.is_whole
 
-    def _estimate(self, tally: Tally) -> RangeShares:
+    def infer(self, tally: Tally) -> RangeShares:
+        if not tally.n:
+            return self._nothing()
         tree = self.tree(tally)
         shares = tree.positive(self.cells)
         return replace(
@@ -203,7 +202,7 @@ class Ranges(Cuts):
 
     @lru_cache(maxsize=64)  # noqa: B019  # a protocol is a small frozen value
     def _edges(self, n: int) -> Floats:
-        """As many bins as an even share of can be told from none with n people."""
+        """The edges of the most bins whose even share n people can distinguish from zero."""
         tree = self._even(n)
         for bins in BINS:
             edges = self._round_edges(bins)
@@ -218,7 +217,7 @@ class Ranges(Cuts):
         """What n people would show whose cells are all equally common, without noise."""
         return Tree(self.fanouts, self._evenly(n))
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of a distribution, of these answers."""
         encoded = self.domain.encode(answers)
         numbers = encoded + float(self._points[0]) if self.is_whole else encoded
@@ -236,15 +235,6 @@ class Ranges(Cuts):
     def _forged(self) -> tuple[float, float]:
         return self._even(FORGED_AMONG * len(self.groups)).most_moved(self.cells)
 
-    serves: ClassVar[tuple[str, ...]] = ("distribution",)
-
-    def figures(self, read: str) -> Figures | None:
-        """Ranges also have quantiles: of the median half its interval by z, if all numbers are equally common."""
-        if read in self.serves:
-            unit = getattr(self.domain, "unit", "")
-            return Figures(partial(self._median_error, population=False), self._median_error, unit)
-        return super().figures(read)
-
     @lru_cache(maxsize=64)  # noqa: B019
     def _median_error(self, n: int, population: bool) -> float:
         leaves = np.zeros(math.prod(self.fanouts))
@@ -254,13 +244,37 @@ class Ranges(Cuts):
         even = replace(self._nothing(), frequencies=leaves[: self.cells], n=n, evidence=tree)
         return median_error(even, population)
 
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact ranges are, and what to read instead where the numbers are spread smoothly."""
-        reach = quantile(level) * self.error(n, population)
+        reach = quantile(level) * self.worth(n, population=population).error
         return (
             f"The share of a range comes within +-{100 * reach:.2g} percentage points, if all numbers are equally "
             f'common; each person reports one of {len(self.groups)} levels. Read "distribution" where the numbers are '
             "spread smoothly: its shares and its median are nearer then."
+        )
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        if read in self.traits.serves:
+            # Ranges also have quantiles: of the median half its interval by z, if all numbers are equally common.
+            own, unit = partial(self._median_error, n), getattr(self.domain, "unit", "")
+            return self.worth(n, population=population).but(
+                answers=True, noise=lambda: own(False), error=lambda: own(population), unit=unit
+            )
+        return base.but(
+            unit="",
+            scale=1.0,
+            truth=self._truth,
+            remark=lambda level=0.95: self._remark(n, level, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=lambda: self._cells.inputs(),
+            input_count=lambda: self.cells,
         )
 
 
@@ -314,7 +328,7 @@ def _even_fanouts(cells: int, levels: int) -> tuple[int, ...]:
     return (small + 1,) * levels
 
 
-def even_tree(fanouts: tuple[int, ...], laws: tuple[Law, ...], n: int) -> Tree:
+def even_tree(fanouts: tuple[int, ...], laws: tuple[SupportLaw, ...], n: int) -> Tree:
     """The tree of n people whose cells are all equally common, a part of them per level."""
     sizes = accumulate(fanouts, operator.mul)
     people = max(1, n // len(fanouts))

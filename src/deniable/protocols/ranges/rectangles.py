@@ -4,15 +4,15 @@ Law        a grid is chosen by chance, each equally likely; the report is about 
            two numbers lie, by the grid's own protocol: randomized response, subset selection or local hashing
 Privacy    the largest ratio of a grid's protocol, over both numbers together: the grid does not depend on the answer,
            and one rectangle is reported
-Error      of any rectangle whose ends the grids know, exact: `grids.py`. Of the typical one: error(n), over rectangles
+Error      of any rectangle whose ends the grids know, exact: `grids.py`. For the typical one: error(n), over rectangles
            with uniform ends where all cells are equally common; what lies inside of the grids' rectangles is not in it
 Report     the number of the grid, one byte; the grid's own report; zeros up to the longest one
 Cost       one random word more than the grid's report; one counter per rectangle of every grid
 Source     grids of one and two attributes: Yang et al. 2020 (HDG); hierarchies of them: Wang et al. 2019 (HIO)
 
 Cells      of each number as in `cells.py`; whole numbers: each one, an interval: 64 of equal width
-Sizes      unless they are given, those of the grids with the smallest error model for so many `people`: the variance of
-           a typical rectangle, plus the square of how much of it no grid knows, as a share of the plane. What depends
+Sizes      by default, those of the grids with the smallest error model for this number of `people`: the variance of a
+           typical rectangle, plus the square of how much of it no grid knows, as a share of the plane. What depends
            on one number alone counts three times there: single numbers are less even than pairs. Compared are g x g,
            with g/2 x g/2 and g/4 x g/4 above it, and each number by itself in all its cells, for g = 2, 4, 8, ...
 Read-out   least squares over all grids for intervals; the fit without negative shares for values
@@ -36,12 +36,17 @@ from deniable.domains import Domain, Integers, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.protocols.base import Protocol
+from deniable.protocols.law import Law
 from deniable.protocols.ranges.cells import FORGED_AMONG, Cells, Cuts, best_protocol, law_of, part_of_many
 from deniable.protocols.ranges.grids import EvenGrids, Grids, Layout
 from deniable.protocols.ranges.tree import Level
+from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits
+from deniable.protocols.worth import Worth
 from deniable.results import Floats, quantile
 from deniable.results.ranges import RectangleShares, Side
+from deniable.words import Fact, word
 
 RECTANGLES = "rectangles"
 CELLS = 64
@@ -50,7 +55,7 @@ MOST_NODES = 1 << 16
 """Rectangles of one grid."""
 
 _PEOPLE = 100_000
-"""For whom sizes are chosen where nobody says how many there are."""
+"""The number of people for which sizes are chosen, if it is not given."""
 _FINEST = 64
 _ALONE = 3.0
 _ALIKE = 1.02
@@ -61,7 +66,14 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, init=False, repr=False)
 class Rectangles(Cuts):
-    """Shares of rectangles of two numbers; without `grids` those with the smallest error for so many `people`.
+    """Shares of rectangles of two numbers; by default with the `grids` of the smallest error for `people` people.
+
+    Args:
+        domain: A record of two numbers.
+        epsilon: Largest epsilon of a report.
+        people: Expected number of respondents, for the choice of the grids.
+        cells: Number of cells of each number; the usual numbers if None.
+        grids: Rows and columns of each grid; the best ones if None.
 
     >>> work = Rectangles(Records({"age": Integers(17, 90), "hours": Integers(1, 99)}), epsilon=1, people=30_000)
     >>> work.grids
@@ -74,11 +86,15 @@ class Rectangles(Cuts):
     """
 
     name: ClassVar[str] = "Rectangles"
-    reads: ClassVar[str] = RECTANGLES
-    slow_to_build: ClassVar[bool] = True
-    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
-    advice: ClassVar[str] = 'it needs two numbers, dn.Records({"age": dn.Integers(0, 99), "hours": dn.Interval(0, 80)})'
+    traits: ClassVar[Traits] = Traits(
+        takes=(Records,),
+        advice='it needs two numbers, dn.Records({"age": dn.Integers(0, 99), "hours": dn.Interval(0, 80)})',
+        reads=(RECTANGLES,),
+        slow=True,
+        candidates=lambda kind, ask: kind._offered(ask),
+    )
     cut: ClassVar[str] = "grid"
+    told: ClassVar[tuple[str, str]] = ("story.rectangle", "story.rectangle.node")
 
     domain: Records
     cells: tuple[int, int] = (0, 0)
@@ -108,8 +124,8 @@ class Rectangles(Cuts):
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Rectangles:
         match parameters:
             case {"groups": list(groups), "grids": list(grids), "cells": list(cells), **rest} if not rest:
-                if not isinstance(domain, cls.takes):
-                    raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.advice}")
+                if not isinstance(domain, cls.traits.takes):
+                    raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.traits.advice}")
                 made = cls.__new__(cls)
                 counts = _cells(domain, cells)
                 given = _given_grids(grids, counts)
@@ -118,9 +134,9 @@ class Rectangles(Cuts):
         raise SpecError("rectangles need cells, grids and groups, each with a weight and a protocol, and nothing else")
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        if isinstance(domain, cls.takes) and _are_numbers(domain):
-            yield cls(domain, epsilon, n)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if isinstance(ask.domain, cls.traits.takes) and _are_numbers(ask.domain):
+            yield cls(ask.domain, ask.epsilon, ask.n)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -177,19 +193,8 @@ class Rectangles(Cuts):
         each = product(*(axis.inputs() for axis in self._axes))
         return ((tuple(label for label, _ in row), tuple(value for _, value in row)) for row in each)
 
-    def _input_count(self) -> int:
-        return math.prod(self.cells)
-
-    @property
-    def tests(self) -> int:
-        return 1
-
-    def _told(self, chances: str, cut: str, node: int) -> list[str]:
-        return [
-            "The report is about a rectangle that your two numbers lie in. Chance chooses into how many rectangles "
-            f"they are cut, whatever you answered: {chances}.",
-            f"Of {cut}, counted from 0, your numbers lie in rectangle {node:,}. The rest is about this rectangle.",
-        ]
+    def _told_names(self) -> Sequence[Fact]:
+        return [word("level.rectangles", sides=f"{rows} x {columns}") for rows, columns in self.grids]
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -202,7 +207,9 @@ class Rectangles(Cuts):
         found: RectangleShares = super().estimate(tally)
         return found
 
-    def _estimate(self, tally: Tally) -> RectangleShares:
+    def infer(self, tally: Tally) -> RectangleShares:
+        if not tally.n:
+            return self._nothing()
         return self._result(tally.n, self.seen(tally))
 
     def _nothing(self) -> RectangleShares:
@@ -229,7 +236,7 @@ class Rectangles(Cuts):
 
     @lru_cache(maxsize=64)  # noqa: B019  # a protocol is a small frozen value
     def _edges(self, n: int) -> tuple[Floats, Floats]:
-        """Of the finest grid of which an even share can be told from none with n people, or of the coarsest."""
+        """The edges of the finest grid whose even share n people can distinguish from zero, or of the coarsest."""
         planes = sorted((grid, place) for place, grid in enumerate(self.grids) if min(grid) > 1)
         levels = self._evenly(n)
         best = self._shown[0]
@@ -238,7 +245,7 @@ class Rectangles(Cuts):
                 best = edges
         return best
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The shares of the rectangles of the table, of these answers."""
         columns = self.domain.encode(answers).columns
         first, second = (axis.of_many(np.asarray(one)) for axis, one in zip(self._axes, columns, strict=True))
@@ -259,7 +266,7 @@ class Rectangles(Cuts):
 
     @cached_property
     def _forged(self) -> tuple[float, float]:
-        """Of all rectangles where they can be listed; else of those in one corner: each other one is made of four."""
+        """Over all rectangles if they can be listed; else from those in one corner: any other one is made of four."""
         among = FORGED_AMONG * len(self.groups)
         grids, listed = EvenGrids(self.layout, self._evenly(among)), self.layout.rectangles
         raised, apart = 0.0, 0.0
@@ -270,9 +277,9 @@ class Rectangles(Cuts):
             apart = max(apart, among * terms * float((down + up).max()))
         return raised, apart
 
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact rectangles are, and which ones."""
-        reach = quantile(level) * self.error(n, population)
+        reach = quantile(level) * self.worth(n, population=population).error
         rows, columns = max((grid for grid in self.grids if min(grid) > 1), key=math.prod)
         return (
             f"The share of a rectangle comes within +-{100 * reach:.2g} percentage points, if all numbers are equally "
@@ -282,6 +289,23 @@ class Rectangles(Cuts):
 
     def __repr__(self) -> str:
         return f"Rectangles({self.domain!r}, epsilon={exact.literal(self.epsilon)}, grids={list(self.grids)!r})"
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            tests=1,
+            truth=self._truth,
+            remark=lambda level=0.95: self._remark(n, level, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=self._inputs,
+            input_count=lambda: math.prod(self.cells),
+        )
 
 
 # -- choosing ------------------------------------------------------------------------------------------
@@ -294,7 +318,7 @@ def _are_numbers(domain: Domain) -> bool:
 def _cells(domain: Domain, cells: Any) -> tuple[int, int]:
     """The numbers of cells of the two columns, as given or as usual."""
     if not _are_numbers(domain):
-        raise DomainError(f"rectangles cannot be asked for {domain}: {Rectangles.advice}")
+        raise DomainError(f"rectangles cannot be asked for {domain}: {Rectangles.traits.advice}")
     given = (None, None) if cells is None else tuple(cells)
     if len(given) != 2:
         raise NumberError("cells are given for both numbers: (rows, columns)")
@@ -304,7 +328,7 @@ def _cells(domain: Domain, cells: Any) -> tuple[int, int]:
 
 
 def _given_grids(grids: Any, cells: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    """Grids whose cuts lie inside each other, of which at least one is of both numbers."""
+    """Grids whose cuts lie inside each other; at least one of them is of both numbers."""
     found = []
     for grid in grids:
         match list(grid):
@@ -349,7 +373,7 @@ def best_grids(cells: tuple[int, int], epsilon: Fraction, people: int) -> tuple[
 
 
 def _compared(cells: tuple[int, int]) -> Iterator[tuple[tuple[int, int], ...]]:
-    """The grids of which one choice is made."""
+    """The candidate sets of grids; one is chosen."""
     seen = set()
     powers = [1 << (count - 1).bit_length() for count in cells]
     for finest in (2**k for k in range(1, _FINEST.bit_length())):

@@ -43,9 +43,11 @@ from deniable.protocols.ranges.forged import (
 )
 from deniable.results import Floats
 from deniable.results.distribution import Readings
+from deniable.results.smooth import MOST_CELLS as MOST_LINEAR
+from deniable.results.smooth import Linear
 
 UNHEARD = 1e12
-"""The variance of a share of which nobody has reported: so large that its weight vanishes."""
+"""The variance of a share that nobody has reported about: so large that its weight vanishes."""
 
 
 MOST_FITTED = 1 << 9
@@ -61,36 +63,36 @@ _AT_ONCE, _FORGED_AT_ONCE = 1 << 13, 1 << 8
 """Ranges that are worked on at once."""
 
 
-class Law(NamedTuple):
+class SupportLaw(NamedTuple):
     """Variances and covariances of what one report supports, given its answer."""
 
     own: float
-    """Of the answer itself: p (1 - p)."""
+    """The variance for the answer itself: p (1 - p)."""
     other: float
-    """Of another answer: q (1 - q)."""
+    """The variance for another answer: q (1 - q)."""
     pair: float
-    """Between two other answers."""
+    """The covariance between two other answers."""
     mixed: float
-    """Between the answer and another one."""
+    """The covariance between the answer and another one."""
     gap: float
     """p - q."""
     other_rate: float
     """q."""
 
     kept: int | None = None
-    """How many nodes a report supports, where that is always the same number."""
+    """The number of nodes that a report supports, if it is fixed."""
     hash_bits: int | None = None
-    """Of linear hashing: a report supports the nodes that up to so many parities of their numbers choose."""
+    """For linear hashing: a report supports the nodes that up to this many parities of their numbers choose."""
 
     def is_compared(self, nodes: int, sets: float) -> bool:
-        """Whether a report of hashes can support so many sets of so many nodes at most."""
+        """Whether a report of hashes can support at most `sets` different sets of `nodes` nodes."""
         return self.hash_bits is not None and set_count(nodes, self.hash_bits) <= sets
 
     def supported(self, weights: Floats, nodes: Floats | None = None, sets: float = _MOST_SETS) -> Floats:
         """The largest and the smallest sum of weights that one report supports, one row of weights each.
 
-        nodes  how many nodes have each weight; else one
-        sets   of linear hashing: up to so many, all are compared
+        nodes  how many nodes have each weight; by default one
+        sets   for linear hashing: up to this number of sets, all are compared
 
         Exact for a fixed number of nodes, and where all sets are compared. Else a bound: the sum over an affine set is
         a mean of signed values of the Walsh transform (`affine_sums`), and it is not beyond that of any nodes.
@@ -127,11 +129,11 @@ class Level(NamedTuple):
     people: int
     shares: Floats
     """Unbiased, one per node; of no matter where nobody reported."""
-    law: Law
+    law: SupportLaw
 
     @property
     def variance(self) -> float:
-        """Of the share of a node, if all nodes are equally common."""
+        """The variance of the share of a node, if all nodes are equally common."""
         share, law = 1 / self.shares.size, self.law
         one = (share * law.own + (1 - share) * law.other) / law.gap**2 + share * (1 - share)
         return one / self.people if self.people else UNHEARD
@@ -141,7 +143,7 @@ class Level(NamedTuple):
 class Tree:
     """The levels of one collection, made consistent.
 
-    >>> law = Law(0.2, 0.2, 0.0, 0.0, 0.5, 0.25)
+    >>> law = SupportLaw(0.2, 0.2, 0.0, 0.0, 0.5, 0.25)
     >>> halves, quarters = Level(100, np.array([0.5, 0.5]), law), Level(100, np.array([0.1, 0.3, 0.3, 0.3]), law)
     >>> tree = Tree((2, 2), (halves, quarters))
     >>> tree.cells.round(3).tolist(), tree.ranges([0], [2]).value.round(3).tolist()
@@ -270,11 +272,11 @@ class Tree:
         return np.stack([everything, most, *moved])
 
     def _pieces(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Of each level: the weights that its nodes have in some ranges, how many nodes have each, and their shares.
+        """For each level: the weights that its nodes have in some ranges, how many nodes have each, and their shares.
 
         As in `_levels`. On the way to either end, one node per level is cut; what lies under its siblings has the
-        weights of these siblings, of which only four are different: before the begin, behind it, before the end and
-        behind it. So few weights are known of all nodes.
+        weights of these siblings. Only four of these weights are different: before the begin, behind it, before the end
+        and behind it. So a few weights describe all nodes.
         """
         ends = np.minimum(np.stack([begin, end], axis=1), self.leaves - 1)
         carried = np.zeros(ends.shape)
@@ -319,9 +321,9 @@ class Tree:
         return scale * raised, scale * apart
 
     def _most_hashed(self, place: int, used: int) -> tuple[float, float] | None:
-        """Of reports of hashes, where a search is short: how far one raises a range is exact. Its two extremes are
-        compared range by range where nodes are few; else they are at most as far apart as it can raise one range and
-        lower another. (Of one hash bit exactly so far: what a report does not support, another one does.)
+        """For reports of hashes, if a search is short: how far a report raises a range, exactly. Its two extremes are
+        compared range by range if nodes are few; else they are at most as far apart as it can raise one range and
+        lower another. (With one hash bit this is exact: what a report does not support, another one does.)
         """
         law, size = self.levels[place].law, self.levels[place].shares.size
         fanouts, gains, bits = self.fanouts[: place + 1], self._gains(place), law.hash_bits
@@ -394,7 +396,7 @@ class Tree:
         return self._of_level(np.clip(ends[:, None] / self._spans[place] - nodes, 0.0, 1.0), place)
 
     def _of_level(self, covered: Floats, place: int) -> Floats:
-        """The weights of a level's nodes in functions that cover so much of each of them."""
+        """The weights of a level's nodes in functions that cover the part `covered` of each node."""
         rows, parts = len(covered), [covered]
         for fanout in reversed(self.fanouts[: place + 1]):
             parts.append(parts[-1].reshape(rows, -1, fanout).mean(axis=2))
@@ -408,6 +410,38 @@ class Tree:
 
     # -- anything linear ---------------------------------------------------------------------------
 
+    def linear(self, cells: int) -> Linear:
+        """The shares of the nodes of all levels; of levels with too many nodes, those of the nodes above them."""
+        finest = max(place for place, level in enumerate(self.levels) if level.shares.size <= MOST_LINEAR or not place)
+        span = self._spans[finest]
+        edges = np.minimum(np.arange(-(-cells // span) + 1) * span, cells)
+        parts, shares = [], np.diff(self._known)
+        for level, own in zip(self.levels, self._spans, strict=True):
+            wide = max(own, span)
+            used = -(-cells // wide)
+            sums = (level.shares if level.people else np.zeros_like(level.shares)).reshape(-1, wide // own).sum(axis=1)
+            inside = (edges[:-1] // wide == np.arange(used)[:, None]).astype(np.float64)
+            parts.append((inside, sums[:used], np.full(used, wide / own * level.variance)))
+        chances, seen, variance = (np.concatenate(one) for one in zip(*parts, strict=True))
+        ends = np.cumsum([len(one[0]) for one in parts])[:-1]
+
+        def moved(weights: Floats, forged: bool) -> Floats:
+            found = np.zeros((4, len(weights)))
+            for level, own, each in zip(self.levels, self._spans, np.split(weights, ends, axis=1), strict=True):
+                whole = np.zeros((len(each), level.shares.size))
+                repeated = np.repeat(each, max(own, span) // own, axis=1)
+                whole[:, : repeated.shape[1]] = repeated
+                total, mean = whole.sum(axis=1), whole @ shares.reshape(level.shares.size, -1).sum(axis=1)
+                square, spread = (whole**2).sum(axis=1), whole**2 @ shares.reshape(level.shares.size, -1).sum(axis=1)
+                found[0] += covariance_of(level, square, spread, total**2, 2 * total * mean, mean**2)
+                people = max(1, level.people)
+                found[1] = np.maximum(found[1], np.abs(whole).sum(axis=1) / (level.law.gap * people))
+                if forged:
+                    found[2:] = np.maximum(found[2:], level.law.moved(whole, mean) / people)
+            return found
+
+        return Linear(edges, chances, seen, variance, moved, self.people)
+
     def read(self, wanted: Floats) -> Readings:
         """Linear functions of the shares of the cells, one row of weights each."""
         shares = np.diff(self._known)
@@ -418,7 +452,7 @@ class Tree:
         return Readings(wanted @ self.cells, np.maximum(0.0, everything - people), people, *moved)
 
     def covariance(self, wanted: Floats) -> Floats:
-        """Of such functions: noise and sampling error."""
+        """The covariance of such functions: noise and sampling error."""
         found: Floats = np.sum([_covariance(*level) for level in self._levels(wanted)], axis=0)
         return found
 
@@ -442,7 +476,7 @@ class Tree:
 
 
 def _covariance(level: Level, weights: Floats, shares: Floats) -> Floats:
-    """Of weighted sums of a level's shares, one row of weights each."""
+    """The covariance of weighted sums of a level's shares, one row of weights each."""
     total, mean = weights.sum(axis=1), weights @ shares
     square, spread = weights @ weights.T, (weights * shares) @ weights.T
     crossed = np.outer(total, mean) + np.outer(mean, total)

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -35,18 +35,25 @@ from numpy.typing import NDArray
 from deniable.domains import Sets
 from deniable.errors import NumberError, SpecError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.open_text import MOST_COUNTERS
-from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes, width_of
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
+from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.sets.law import Joint, SetProtocol
+from deniable.protocols.structures import Members
 from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Traits, not_offered
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits, listed_bits
 from deniable.results import Floats, Weights
+from deniable.words import Fact, word
 
 MOST_COHORTS = 1 << 12
 _COUNTERS = 1 << 22
-"""About so many counters a tally has, where nobody says how many cohorts."""
+"""The approximate number of counters in a tally, if the number of cohorts is not given."""
 _MOST_CELLS = 1 << 16
 _LARGEST = 1 << 52
 _HEAVY = 32
@@ -83,12 +90,31 @@ def best_cells(most: int, epsilon: Fraction, share: float = 0.0) -> int:
 class CollisionSets(SetProtocol):
     """Shares of items of sets from one cell each; without `cells` and `cohorts` the best ones.
 
+    Args:
+        domain: The sets.
+        epsilon: Largest epsilon of a report.
+        cells: Number of cells; the best number if 0.
+        cohorts: Number of hash functions; the best number if 0.
+        key: Selects the hash functions.
+
+    Raises:
+        NumberError: The number of cells or cohorts is out of range.
+
     >>> protocol = CollisionSets(Sets(10_000, at_most=8), epsilon=1)
     >>> protocol.cells, protocol.cohorts, protocol.report_bytes
     (39, 4096, 3)
     """
 
     name: ClassVar[str] = "CollisionSets"
+    traits: ClassVar[Traits] = Traits(
+        candidates=not_offered,
+        waived={
+            "unbiased": "a fixed hash collides: the estimate is unbiased over redrawn keys",
+            "forging": "what common items add to the cells of others is taken off: with few hash functions a forged "
+            "report moves that as well",
+        },
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     domain: Sets
 
@@ -123,21 +149,9 @@ class CollisionSets(SetProtocol):
         return {"cells": self.cells, "cohorts": self.cohorts, "key": self.key}
 
     @classmethod
-    def candidates(cls, domain: Any, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
-        yield from ()
-
-    @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Sets(["mail", "maps", "music"], at_most=2), 1, cells=5, cohorts=3)
         yield cls(Sets(4, at_most=2), 2, cells=6, cohorts=2, key="k")
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {
-            "unbiased": "a fixed hash collides: the estimate is unbiased over redrawn keys",
-            "forging": "what common items add to the cells of others is taken off: with few hash functions a forged "
-            "report moves that as well",
-        }
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -155,14 +169,13 @@ class CollisionSets(SetProtocol):
     def q(self) -> Fraction:
         return Fraction(1, self.cells)
 
-    @property
-    def ratio(self) -> Fraction:
-        """Between a set with a cell of its own and one with at_most others."""
+    def _ratio(self) -> Fraction:
+        """The ratio between a set with a cell of its own and a set with at_most others."""
         most = self.domain.at_most
         return self.p * (self.cells - most) / (1 - most * self.p)
 
-    def blankets(self) -> tuple[Blanket, ...]:
-        """The cells that are no set's own have the same probability, at least that of at_most own cells."""
+    def _blankets(self) -> tuple[Blanket, ...]:
+        """All cells without an element of the set are equally likely, at least as with at_most cells of its own."""
         most = self.domain.at_most
         return (supporting(self.cells * (1 - most * self.p) / (self.cells - most), self.ratio),)
 
@@ -170,22 +183,6 @@ class CollisionSets(SetProtocol):
     def joint(self) -> Joint:
         p, q = float(self.p), float(self.q)
         return Joint(p * q, p * q, q * q)
-
-    @property
-    def report_bytes(self) -> int:
-        return width_of(self.cohorts) + width_of(self.cells)
-
-    @property
-    def report_forms(self) -> int:
-        return self.cohorts * self.cells
-
-    @property
-    def tally_size(self) -> int:
-        return self.cohorts * self.cells
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(3.0 * WORD_BYTES, 1.0)
 
     @cached_property
     def _seeds(self) -> NDArray[np.uint64]:
@@ -202,15 +199,12 @@ class CollisionSets(SetProtocol):
         places: Positions = ((upper * np.uint64(self.cells)) >> np.uint64(32)).astype(np.int64)
         return places
 
-    @property
-    def own_sizes(self) -> tuple[range, int]:
-        return range(1, min(self.domain.at_most, self.cells) + 1), self.cells
+    def _structure(self) -> Members:
+        return replace(super()._structure(), cells=self.cells, cohorts=self.cohorts, hashed=self._cells_of)
 
-    def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes:
-        cohort = bits.integers(self.cohorts) if bits.public is None else bits.public % self.cohorts
-        found = self._cells(np.array([elements], dtype=np.int64), np.array([cohort]))[0]
-        own = sum(1 << cell for cell in set(found.tolist()))
-        return cohort.to_bytes(width_of(self.cohorts), "little") + self._one_own(own, bits)
+    def _cells_of(self, elements: Sequence[int], cohort: int) -> list[int]:
+        found: list[int] = self._cells(np.array([elements], dtype=np.int64), np.array([cohort]))[0].tolist()
+        return found
 
     def _one_own(self, own: int, bits: Bits) -> bytes:
         if not bits.bernoulli(Dyadic(own.bit_count() * self.own_cell.numerator)):
@@ -238,35 +232,28 @@ class CollisionSets(SetProtocol):
             found[rows] = np.where(inside, chosen, drawn)
         return np.hstack([to_bytes(cohorts, width_of(self.cohorts)), to_bytes(found, width_of(self.cells))])
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        items, most = self.domain.items.size, self.domain.at_most
-        cut = [_cut_step(most)] if len(encoded) > most else []
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
+        most = self.domain.at_most
+        sizes = {"cohorts": self.cohorts, "n": self.domain.items.size, "cells": self.cells}
         return [
-            *cut,
-            f"One of {self.cohorts:,} public hash functions is drawn, each with the same probability. It puts the "
-            f"{items:,} items into {self.cells:,} cells, so that many items share a cell. Your set is filled up to "
-            f"{most} with made-up items, so that nobody sees how many you have.",
-            "A coin decides whether the report is a cell of yours. With as many different cells as your set can have, "
-            f"it says “yours” with probability {percent(float(most * self.p))}; with fewer, less often.",
-            "One of your cells, or one of the others, is drawn, each with the same probability.",
+            *cut_steps(len(encoded), most),
+            word("story.set.cohort", **sizes, most=str(most)),
+            word("story.set.cell", chance=percent(float(most * self.p))),
+            word("story.set.pick"),
         ]
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         width = width_of(self.cohorts)
         cohort, cell = int.from_bytes(report[:width], "little"), int.from_bytes(report[width:], "little")
-        return f"hash function {cohort:,}, cell {cell:,}"
+        return word("report.cell", n=cohort, cell=cell)
 
     def forged(self, elements: Positions) -> Bytes:
-        """The cell with the most of them, of all hash functions: whoever may draw ids finds one that has that one."""
+        """The cell with the most of them, over all hash functions: a forger who draws ids finds one with that cell."""
         cells = self._cells(elements[None, :], np.arange(self.cohorts))
         flat = (np.arange(self.cohorts)[:, None] * self.cells + cells).reshape(-1)
         cohort, cell = divmod(int(np.argmax(np.bincount(flat, minlength=1))), self.cells)
         head, rest = width_of(self.cohorts), width_of(self.cells)
         return np.frombuffer(cohort.to_bytes(head, "little") + cell.to_bytes(rest, "little"), dtype=np.uint8)[None, :]
-
-    @property
-    def likeliest(self) -> float:
-        return float(self.own_cell) / self.cohorts
 
     # -- the collector -----------------------------------------------------------------------------
 
@@ -275,25 +262,22 @@ class CollisionSets(SetProtocol):
         cohorts, cells = from_bytes(reports[:, :width]), from_bytes(np.ascontiguousarray(reports[:, width:]))
         return cohorts.astype(np.int64), cells.astype(np.int64)
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         cohorts, cells = self._split(reports)
         valid: NDArray[np.bool_] = (cohorts < self.cohorts) & (cells < self.cells)
         return valid
 
-    @property
-    def is_tied(self) -> bool:
-        return self.cohorts > 1
-
-    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def _tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
         right: NDArray[np.bool_] = self._split(reports)[0] == (publics % np.uint64(self.cohorts)).astype(np.int64)
         return right
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         cohorts, cells = self._split(reports)
         return np.bincount(cohorts * self.cells + cells, minlength=self.tally_size)
 
-    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
-        cohorts, cells = self._split(self._valid_rows(reports))
+    def _pieces(self, reports: Bytes) -> Iterator[tuple[int, Counts]]:
+        self._check_valid(reports)
+        cohorts, cells = self._split(reports)
         present, own = np.unique(cohorts, return_inverse=True)
         counts = np.bincount(own * self.cells + cells, minlength=present.size * self.cells)
         for cohort, row in zip(present.tolist(), counts.reshape(-1, self.cells), strict=True):
@@ -333,7 +317,7 @@ class CollisionSets(SetProtocol):
 
     @property
     def _gain(self) -> float:
-        """One person with an element adds so much to its cell, and takes as much from all cells together."""
+        """What one person with an element adds to its cell, and takes from all cells together."""
         return self._spreads[2] * self.cells / (self.cells - 1)
 
     def _common(self, table: Floats, people: Floats, elements: Positions) -> tuple[Positions, Floats, Floats]:
@@ -368,6 +352,30 @@ class CollisionSets(SetProtocol):
                 total += table[start : start + seeds.size].reshape(-1).take(cells).sum(axis=0)
         return out
 
+    @remembered
+    def kernel(self) -> Kernel:
+        return super().kernel().but(pieces=self._pieces)
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=Cost(3.0 * WORD_BYTES, 1.0),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            ratio=self._ratio,
+            blankets=self._blankets,
+            width=lambda: width_of(self.cohorts) + width_of(self.cells),
+            forms=lambda: self.cohorts * self.cells,
+            counters=lambda: self.cohorts * self.cells,
+            likeliest=lambda: float(self.own_cell) / self.cohorts,
+            public=self._tied if self.cohorts > 1 else None,
+        )
+
 
 def _numbers(elements: Positions) -> NDArray[np.uint64]:
     """The finalized number of each element, from which its cells in all cohorts follow."""
@@ -375,5 +383,6 @@ def _numbers(elements: Positions) -> NDArray[np.uint64]:
     return found
 
 
-def _cut_step(most: int) -> str:
-    return f"Your set has more than {most} items. {most} of them are drawn, each with the same probability."
+def cut_steps(items: int, most: int) -> list[Fact]:
+    """That some items of a set are drawn, if it has more than are reported."""
+    return [word("story.set.cut", n=str(most))] if items > most else []

@@ -5,16 +5,16 @@ Law        a group by chance: "items", or, with `largest` = 2 or 3, "pairs" and 
 Privacy    of the whole set: the largest ratio of a group's law. The group does not depend on the set
 Choice     of each group: the collision mechanism or the subset mechanism, whichever has the smaller variance for an
            item of the average share, at_most / (items + at_most); the shorter report of two within 5 percent. Subsets
-           win where there are few items, of which at most 4,096 with the dummies, or where epsilon is large: then one
-           element of up to 2^20; collisions take any number
+           win where there are few items, at most 4,096 with the dummies, or where epsilon is large: then one element
+           of up to 2^20; collisions take any number
 Error      of an item: the law's with the people of its group
 Report     the number of the group, one byte; the group's own report; zeros up to the longest one
 Cost       one random word more than the group's report where there are several groups
 Source     see the two laws; a second group for candidate sets: Wang, Li and Jha 2018 (SVSM)
 
-Together   a set of s items has s (s - 1) / 2 pairs, of which at_most (at_most - 1) / 2 are reported at most: those of a
-           larger set are subsampled like items. Candidates are all pairs of few items, else those of the items that
-           look most common in the group "items": other people, so that the errors of pairs hold
+Together   a set of s items has s (s - 1) / 2 pairs. At most at_most (at_most - 1) / 2 of them are reported: those of a
+           larger set are subsampled like items. Candidates are all pairs if there are few items, else the pairs of the
+           items that look most common in the group "items": these are other people, so that the errors of pairs hold
 """
 
 from __future__ import annotations
@@ -33,19 +33,24 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, SetColumn, Sets
 from deniable.errors import NumberError, SpecError
-from deniable.protocols.base import Figures, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.choice import SAME
 from deniable.protocols.groups import Group, Groups
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
 from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets, subset_variances
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Traits, scaled, waived
+from deniable.protocols.worth import Worth
 from deniable.results import TOO_FEW, Floats, ItemShares, TogetherShares, Weights, quantile
 from deniable.results.bounds import Numbers
 from deniable.results.sets import best_guess, set_label, shrunk
+from deniable.words import Fact, Joined, word
 
 FEW_ITEMS = 128
-"""Up to so many items, pairs are asked for unless somebody says otherwise."""
+"""Up to this number of items, pairs are asked for by default."""
 NAMES = ("items", "pairs", "triples")
 LARGEST = len(NAMES)
 
@@ -81,8 +86,12 @@ def best_law(domain: Sets, epsilon: Fraction) -> SetProtocol:
 class ItemSets(Groups):
     """Shares of items, set sizes and, with `largest` above 1, shares of sets of items.
 
-    Unless `largest` is given it is 2, pairs, for up to 128 items, and 1 for more. `weights` says how many of the
-    respondents report items, pairs and triples, in proportion; two of three report items by default.
+    Args:
+        domain: The sets.
+        epsilon: Largest epsilon of a report.
+        largest: Number of items of the largest sets whose shares are estimated: 1, 2 or 3; 2 for up to 128 items and
+            else 1 if None.
+        weights: Relative numbers of respondents who report items, pairs and triples; two of three report items if None.
 
     >>> apps = ItemSets(Sets(["mail", "maps", "music", "news"], at_most=4), epsilon=1)
     >>> found = apps.estimate(apps.tally(apps.privatize([{"mail", "maps"}, {"mail"}, set()] * 20_000)))
@@ -92,9 +101,13 @@ class ItemSets(Groups):
     """
 
     name: ClassVar[str] = "ItemSets"
-    reads: ClassVar[str] = "items"
-    takes: ClassVar[tuple[type[Domain], ...]] = (Sets,)
-    advice: ClassVar[str] = "it needs dn.Sets(items, at_most)"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Sets,),
+        advice="it needs dn.Sets(items, at_most)",
+        reads=("items",),
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived=lambda protocol: protocol._waived(),
+    )
 
     domain: Sets
 
@@ -155,15 +168,14 @@ class ItemSets(Groups):
         yield cls(Sets(["mail", "maps", "music"], at_most=2), 1, largest=1)
         yield cls(Sets(3, at_most=3), 1)
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        if len(self.groups) == 1 and not self.groups[0].protocol.waived:
+    def _waived(self) -> Mapping[str, str]:
+        if len(self.groups) == 1 and not waived(self.groups[0].protocol):
             return {}
         return {"unbiased": "a fixed hash collides, and each group divides by the number of its own reports"}
 
-    def scaled(self, factor: Fraction) -> ItemSets:
+    def _scaled(self, factor: Fraction) -> ItemSets:
         made = type(self).__new__(type(self))
-        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        groups = [(weight, scaled(protocol, factor)) for weight, protocol in self.groups]
         made._set(self.domain, self.epsilon * factor, groups)
         return made
 
@@ -187,44 +199,33 @@ class ItemSets(Groups):
             return value
         return list(self.project(self.domain.encode_one(value), group))
 
-    def _inputs(self) -> Iterator[tuple[Any, Any]]:
-        return self._law._inputs()
-
-    def _input_count(self) -> int:
-        return self._law._input_count()
-
     @property
     def _law(self) -> SetProtocol:
         law = self.groups[0].protocol
         assert isinstance(law, SetProtocol)
         return law
 
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        return Protocol.parts(self, n)  # pairs are no part of an answer: all groups are read together
-
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return Protocol.part_tallies(self, tally)
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         group = int.from_bytes(report[: self._head], "little")
         protocol = self.groups[group].protocol
         inner = report[self._head : self._head + protocol.report_bytes]
-        steps = protocol._steps(value, self.project(encoded, group), inner)
+        steps = protocol.story(value, self.project(encoded, group), inner)
         if len(self.groups) == 1:
             return steps
-        named = zip(self.group_names, self.chances, strict=True)
-        chances = ", ".join(f"its {name} with probability {percent(float(share), 1)}" for name, share in named)
-        choice = f"The report is about one of these of your set. Chance chooses it, whatever you answered: {chances}."
-        if group:
-            name, count = self.group_names[group], math.comb(len(encoded), group + 1)
-            choice += f" Your set has {count:,} {name}. From here on they take the place of items."
-        return [choice, *steps]
+        choice = word("story.kinds", chances=Joined(self._told_chances("story.chance.kind"), ", "))
+        if group == 0:
+            return [choice, *steps]
+        has = word("story.kinds.has", n=math.comb(len(encoded), group + 1), name=self._told_names()[group])
+        return [Joined([choice, has], " "), *steps]
 
-    def spoken(self, report: bytes) -> str:
+    def _told_names(self) -> Sequence[Fact]:
+        return [word(f"level.{name}") for name in self.group_names]
+
+    def _says(self, report: bytes) -> Fact:
         group = int.from_bytes(report[: self._head], "little")
         protocol = self.groups[group].protocol
-        said = protocol.spoken(report[self._head : self._head + protocol.report_bytes])
-        return said if len(self.groups) == 1 else f"of {self.group_names[group]}, {said}"
+        said = protocol.traits.says(protocol, report[self._head : self._head + protocol.report_bytes])
+        return said if len(self.groups) == 1 else word("report.kind", name=self._told_names()[group], report=said)
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -233,7 +234,7 @@ class ItemSets(Groups):
         found: ItemShares = super().estimate(tally)
         return found
 
-    def _estimate(self, tally: Tally) -> ItemShares:
+    def infer(self, tally: Tally) -> ItemShares:
         own, *others = self.tallies(tally)
         if not own.n:
             few = f"{TOO_FEW} about single items: the reports so far ({tally.n:,}) are all about sets"
@@ -246,7 +247,7 @@ class ItemSets(Groups):
         return whole
 
     def _nothing(self) -> ItemShares:
-        found = self._law._nothing()
+        found = self._law.infer(self._law.empty())
         return replace(
             found, protocol=self.name, together=self._together(found, [], 0) if len(self.groups) > 1 else None
         )
@@ -300,49 +301,20 @@ class ItemSets(Groups):
         order = np.arange(count) if most == count or not items.n else np.argsort(-items.counts, kind="stable")[:most]
         return np.array(list(combinations(np.sort(order).tolist(), size)), dtype=np.int64).reshape(-1, size)
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        return self._law.truth(answers, people)
-
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         n = len(answers) if people is None else int(np.sum(people))
         chance = float(self.chances[0])
-        spread = self._law.figure_spreads(answers) / n
-        return self._law.figure_variances(answers, people) / chance + (1 - chance) / chance * spread
+        spread = self._law.worth().spreads(answers) / n
+        return self._law.worth().variances(answers, people) / chance + (1 - chance) / chance * spread
 
-    @property
-    def figure_scales(self) -> NDArray[np.float64]:
-        return self._law.figure_scales
+    def _share_error(self, n: int, share: float, population: bool) -> float:
+        heard = self.people(n)[0]
+        return math.sqrt(self._law.variance(heard, share, population)) / heard
 
-    @property
-    def formula_for(self) -> str:  # type: ignore[override]
-        return "" if not self.waived else "the whole pool of hash functions"
-
-    @property
-    def tests(self) -> int:
-        return self.domain.items.size
-
-    def noise(self, n: int) -> float:
-        """Of the share of a rare item."""
-        return self._law.noise(self.people(n)[0])
-
-    def error(self, n: int, population: bool = True) -> float:
-        return self._law.error(self.people(n)[0], population)
-
-    def figures(self, read: str) -> Figures | None:
-        def share(n: int, share: float, population: bool) -> float:
-            heard = self.people(n)[0]
-            return math.sqrt(self._law.variance(heard, share, population)) / heard
-
-        found = super().figures(read)
-        return None if found is None else found._replace(share=share)
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return self._law.visible(self.people(n)[0], level, population)
-
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         z, law = quantile(level), self._law
         people = dict(zip(self.group_names, self.people(n), strict=True))
-        rare, most = z * law.noise(people["items"]), z * law.error(people["items"], population)
+        rare, most = z * law.worth(people["items"]).noise, z * law.worth(people["items"], population=population).error
         what = {"CollisionSets": "a cell of a public hash function", "SubsetSets": "a subset of the items"}[law.name]
         said = (
             f"Each report is {what} ({law.name}); the share of a rare item comes within +-{100 * rare:.2g} percentage "
@@ -358,6 +330,33 @@ class ItemSets(Groups):
         named = zip(self.group_names, self.groups, strict=True)
         inner = ", ".join(f"{name}: {group.protocol.name} x{group.weight}" for name, group in named)
         return f"ItemSets({self.domain!r}, {inner}, epsilon={self.epsilon})"
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            parts=lambda: {"": (self, n)},  # pairs are no part of an answer: all groups are read together
+            split=lambda tally: {"": (self, tally)},
+            share=lambda share: self._share_error(n, share, population),
+            truth=lambda answers, people=None: self._law.worth().truth(answers, people),
+            variances=self._figure_variances,
+            scales=lambda: self._law.worth().scales,
+            formula_for="" if not self._waived() else "the whole pool of hash functions",
+            tests=lambda: self.domain.items.size,
+            # For the share of a rare item.
+            noise=lambda: self._law.worth(self.people(n)[0]).noise,
+            error=lambda: self._law.worth(self.people(n)[0], population=population).error,
+            visible=lambda level=0.95: self._law.worth(self.people(n)[0], population=population).visible(level),
+            remark=lambda level=0.95: self._remark(n, level, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            inputs=lambda: self._law.law().inputs(),
+            input_count=lambda: self._law.law().input_count,
+        )
 
 
 def _of_all(estimate: Any, n: int, protocol: str) -> Any:

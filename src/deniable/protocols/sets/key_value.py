@@ -5,7 +5,7 @@ Law        each number is rounded at random to an end of the interval, up with p
            item 2 k, at its high end 2 k + 1
 Privacy    of the whole answer, keys and numbers: that of the law of sets. Rounding comes before an exact law
 Choice     collisions or subsets of some size: the smallest variance of share and sum together, for a key of the average
-           share, among the laws that are no worse in either, for any share, than subsets of size 1. That law is
+           share, among the laws that are not worse in either, for any share, than subsets of size 1. That law is
            PCKV-GRR with fewer dummies, so that neither figure is worse than with it (up to 2^20 elements)
 Error      share of a key: the sum of its two items. Mean: (high - low) / 2 times the share of the high end minus that
            of the low end, over the share of the key, from the middle of the interval; error by the delta method,
@@ -19,7 +19,7 @@ Source     Gu et al. 2020 (PCKV); Ye et al. 2019 (PrivKV)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -29,24 +29,30 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import exact
 from deniable.domains import Domain, Integers, Interval, KeyNumbers, SetColumn, Sets
 from deniable.errors import SpecError
-from deniable.protocols.base import Cost, Protocol, load, percent
+from deniable.protocols.base import Protocol, load, percent
+from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import quantity, rounded_up, rounded_up_many
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
 from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets
+from deniable.protocols.structures import Mapped
 from deniable.protocols.tally import Tally
+from deniable.protocols.traits import Ask, Traits, scaled
+from deniable.protocols.worth import Cost, Worth
 from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits
 from deniable.results import Estimate, KeyMeans, Several, Weights, quantile
+from deniable.results.bounds import Numbers
 from deniable.results.sets import OF_REPORTED, KeyShares
+from deniable.words import Fact, Joined, word
 
 
 def _key_variances(law: SetProtocol, share: float) -> tuple[float, float]:
-    """The noise of one report about a key that so many people have: of its share, and of the sum of its numbers."""
+    """The noise of one report about a key with this share: of the share, and of the sum of its numbers."""
     own, other, gap = law._spreads
     cross = law._covariances
     alone = share * (own + other) + (1 - share) * 2 * other
@@ -78,6 +84,16 @@ def best_law_of_keys(domain: Sets, epsilon: Fraction) -> SetProtocol:
 class KeyValue(Through):
     """Shares of keys and means of their numbers.
 
+    Args:
+        keys: The keys: a list, their number, or a listed domain; or a domain `KeyNumbers`, then `interval` and
+            `at_most` are left out.
+        interval: The interval of the numbers.
+        epsilon: Largest epsilon of a report.
+        at_most: Number of keys of an answer that are reported.
+
+    Raises:
+        SpecError: `at_most` is missing.
+
     >>> stars = KeyValue(["mail", "maps"], Interval(1, 5, unit="stars"), epsilon=2, at_most=2)
     >>> found = stars.estimate(stars.tally(stars.privatize([{"mail": 5, "maps": 2}, {"mail": 4}] * 20_000)))
     >>> low, high = found["mean"].interval(0.999999)[0]
@@ -86,16 +102,21 @@ class KeyValue(Through):
     """
 
     name: ClassVar[str] = "KeyValue"
-    reads: ClassVar[str] = "keys"
-    takes: ClassVar[tuple[type[Domain], ...]] = (KeyNumbers,)
-    advice: ClassVar[str] = "it needs keys and an interval: dn.KeyValue(keys, interval, epsilon, at_most)"
+    traits: ClassVar[Traits] = Traits(
+        takes=(KeyNumbers,),
+        advice="it needs keys and an interval: dn.KeyValue(keys, interval, epsilon, at_most)",
+        reads=("keys",),
+        candidates=lambda kind, ask: kind._offered(ask),
+        at_epsilon=lambda protocol, factor: protocol._scaled(factor),
+        waived={"unbiased": "the mean of a key is a ratio of two estimates"},
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     domain: KeyNumbers
     epsilon: Fraction
-    law: SetProtocol
+    inner: SetProtocol
 
     def __init__(self, keys: Any, interval: Any = None, epsilon: Any = None, at_most: int | None = None) -> None:
-        """From keys, interval, epsilon and at_most; or from a domain `KeyNumbers` and epsilon alone."""
         if isinstance(keys, KeyNumbers):
             domain, level = keys, interval if epsilon is None else epsilon
         elif at_most is None:
@@ -118,7 +139,7 @@ class KeyValue(Through):
         return Sets(Integers(0, 2 * self.domain.items.size - 1), self.domain.at_most)
 
     def parameters(self) -> dict[str, Any]:
-        return {"law": self.law.spec()}
+        return {"law": self.inner.spec()}
 
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> KeyValue:
@@ -130,38 +151,31 @@ class KeyValue(Through):
         raise SpecError("a key-value question needs the law of its sets, and nothing else")
 
     @classmethod
-    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        if isinstance(domain, KeyNumbers):
-            yield cls(domain, epsilon)
+    def _offered(cls, ask: Ask) -> Iterator[Protocol]:
+        if isinstance(ask.domain, KeyNumbers):
+            yield cls(ask.domain, ask.epsilon)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(["mail", "maps"], Interval(1, 5, unit="stars"), 1, at_most=1)
         yield cls(3, Interval(-1, 1), 2, at_most=2)
 
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "the mean of a key is a ratio of two estimates"}
-
-    def scaled(self, factor: Fraction) -> KeyValue:
+    def _scaled(self, factor: Fraction) -> KeyValue:
         made = type(self).__new__(type(self))
-        made._set(self.domain, self.epsilon * factor, self.law.scaled(factor))
+        made._set(self.domain, self.epsilon * factor, scaled(self.inner, factor))
         return made
 
     # -- the law -----------------------------------------------------------------------------------
 
-    @property
-    def cost(self) -> Cost:
-        return Cost(8.0 + self.law.cost.random_bytes, self.law.cost.operations)
-
-    def _one(self, value: Any, bits: Bits) -> bytes:
+    def _rounded(self, value: Any, bits: Bits) -> list[int]:
+        """The keys at the ends of the interval, as items of the inner protocol."""
         ends = self.domain.interval.ends
-        return self.law._one([2 * key + rounded_up(number, *ends, bits) for key, number in value], bits)
+        return [2 * key + rounded_up(number, *ends, bits) for key, number in value]
 
-    def _many(self, values: SetColumn, bits: Bits) -> Bytes:
+    def draw_many(self, values: SetColumn, bits: Bits) -> Bytes:
         assert values.numbers is not None
         up = rounded_up_many(values.numbers, *self.domain.interval.ends, bits)
-        return self.law._many(SetColumn(values.starts, 2 * values.items + up), bits)
+        return self.inner.draw_many(SetColumn(values.starts, 2 * values.items + up), bits)
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         """Every set of keys at the ends of the interval: other numbers are mixtures of them."""
@@ -176,43 +190,36 @@ class KeyValue(Through):
         size = self.domain.items.size
         return sum(math.comb(size, number) << number for number in range(self.domain.at_most + 1))
 
-    def forgeries(self, answers: Any) -> Bytes:
+    def _forgeries(self, answers: Any) -> Bytes:
         """The keys, at the end that is nearer to their numbers."""
         up = answers.numbers > sum(self.domain.interval.ends) / 2
-        return self.law.forged(np.unique(2 * answers.items + up))
+        return self.inner.forged(np.unique(2 * answers.items + up))
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         low, high = self.domain.interval.ends
-        unit = self.domain.interval.unit
+        ends = {"low": quantity(low), "high": quantity(high, self.domain.interval.unit)}
         chances = [
-            f"{self._name(key)} up with probability {percent((number - low) / (high - low))}" for key, number in encoded
+            word("story.keys.up", key=self._name(key), chance=percent((number - low) / (high - low)))
+            for key, number in encoded
         ]
-        said = f" With your numbers: {', '.join(chances)}." if chances else ""
-        return [
-            f"Each of your numbers is rounded by a coin to {quantity(low)} or to {quantity(high, unit)}, so that "
-            f"nothing is lost on average.{said} From here on, an item is a key at one of the two ends.",
-            *self.law._steps(value, encoded, report),
-        ]
+        rounded = (
+            word("story.keys", **ends, chances=Joined(chances, ", ")) if chances else word("story.keys.none", **ends)
+        )
+        return [rounded, *self.inner.story(value, encoded, report)]
 
     def _name(self, key: int) -> str:
         from deniable.labels import text
 
         return text(self.domain.items.labels[key])
 
-    def spoken(self, report: bytes) -> str:
-        return f"of keys at their ends, {self.law.spoken(report)}"
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        return {"share": (self, n), "mean": (self._means, n)}
-
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return {"share": (self, tally), "mean": (self._means, tally)}
+    def _says(self, report: bytes) -> Fact:
+        return word("report.keys", report=self.inner.traits.says(self.inner, report))
 
     @property
     def _means(self) -> KeyValue:
         """The same protocol, whose headline figure is a mean."""
         made = _Means.__new__(_Means)
-        made._set(self.domain, self.epsilon, self.law)
+        made._set(self.domain, self.epsilon, self.inner)
         return made
 
     # -- the read-out ------------------------------------------------------------------------------
@@ -222,8 +229,10 @@ class KeyValue(Through):
         found: Several = super().estimate(tally)
         return found
 
-    def _estimate(self, tally: Tally) -> Several:
-        n, law = tally.n, self.law
+    def infer(self, tally: Tally) -> Several:
+        if not tally.n:
+            return self._nothing()
+        n, law = tally.n, self.inner
         counts, noise, each = law.read(self._of_law(tally), np.arange(2 * self.domain.items.size))
         (low, high), (low_noise, high_noise) = (one.reshape(-1, 2).T for one in (counts, noise))
         held = np.clip((low + high) / n, 0.0, 1.0)
@@ -236,7 +245,14 @@ class KeyValue(Through):
         weights = Weights(2 * extremes[0], 2 * extremes[1])
         most = self.domain.at_most if self.domain.at_most < len(keys) else 0
         method = f"{OF_REPORTED}, unbiased" if most else "unbiased"
-        shares = KeyShares(keys, n, low + high, total, self.name, method, weights=weights, at_most=most)
+        # The errors of supports alone: where hash functions collide, a report is worth less.
+        pairs, (own, other, _) = law.pair_law, law._spreads
+        alone = held * (own + other + 2 * cross.one) + (1 - held) * 2 * (other + cross.none)
+        errors = np.sqrt((alone / gap**2 + held * (1 - held)) / n)
+        said = pairs.counted(n, pairs.supports(low / n, n), pairs.supports(high / n, n), 0.0, held)
+        numbers = Numbers((np.array([0.0, 1.0, 1.0, 2.0]) - 2 * pairs.q) / gap, said, errors)
+        worth = np.minimum(n * alone / gap**2 / total, 1.0)
+        shares = KeyShares(keys, n, low + high, total, self.name, method, weights=weights, at_most=most, bounds=numbers)
         means = KeyMeans(
             keys,
             n,
@@ -249,6 +265,8 @@ class KeyValue(Through):
             self.name,
             unit=self.domain.interval.unit,
             weights=Weights(*extremes),
+            law=pairs,
+            worth=worth,
         )
         return Several({"share": shares, "mean": means}, n, self.name)
 
@@ -257,7 +275,7 @@ class KeyValue(Through):
         means = KeyMeans.nothing(keys, self.domain.interval.ends, self.name, self.domain.interval.unit)
         return Several({"share": KeyShares.nothing(keys, self.name), "mean": means}, 0, self.name)
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """Shares of the keys, then means of their numbers; larger answers count with what a draw keeps on average."""
         column = self.domain.encode(answers)
         assert column.numbers is not None
@@ -269,69 +287,51 @@ class KeyValue(Through):
         with np.errstate(invalid="ignore"):
             return np.concatenate([counts / held.sum(), sums / counts])
 
-    @property
-    def tests(self) -> int:
-        return 2 * self.domain.items.size
+    def _noise(self, n: int) -> float:
+        """The noise of the share of a rare key."""
+        _, other, gap = self.inner._spreads
+        return float(np.sqrt(2 * (other + self.inner._covariances.none) / gap**2 / n))
 
-    def noise(self, n: int) -> float:
-        """Of the share of a rare key."""
-        _, other, gap = self.law._spreads
-        return float(np.sqrt(2 * (other + self.law._covariances.none) / gap**2 / n))
-
-    def error(self, n: int, population: bool = True) -> float:
-        """Of the share of a key, where it is largest."""
-        own, other, gap = self.law._spreads
-        cross, f = self.law._covariances, np.linspace(0, 1, 1001)
+    def _error(self, n: int, population: bool = True) -> float:
+        """The error of the share of a key, where it is largest."""
+        own, other, gap = self.inner._spreads
+        cross, f = self.inner._covariances, np.linspace(0, 1, 1001)
         spread = f * (own + other + 2 * cross.one) + (1 - f) * 2 * (other + cross.none)
         whole = spread / gap**2 + (f * (1 - f) if population else 0.0)
         return float(np.sqrt(whole.max() / n))
 
     def mean_error(self, n: int, share: float, population: bool = True) -> float:
-        """Of the mean of a key that so many people have, as a part of the interval, for a mean in its middle."""
+        """The error of the mean of a key with this share, as a part of the interval, for a mean in its middle."""
         drawn = share if population else 0.0  # rounding and sampling: at most half of the interval for one number
-        return float(np.sqrt((_key_variances(self.law, share)[1] + drawn) / n)) / (2 * share)
+        return float(np.sqrt((_key_variances(self.inner, share)[1] + drawn) / n)) / (2 * share)
 
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return min(1.0, quantile(level, self.tests) * self.noise(n))
-
-    @property
-    def leverage(self) -> float:
-        return self.law.leverage
-
-    @property
-    def poisoning(self) -> float:
-        return 2 * self.law.poisoning
-
-    @property
-    def figure_scales(self) -> NDArray[np.float64]:
+    def _figure_scales(self) -> NDArray[np.float64]:
         low, high = self.domain.interval.ends
         size = self.domain.items.size
         return np.concatenate([np.ones(size), np.full(size, high - low)])
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         n = len(answers) if people is None else int(np.sum(people))
         found = self._expected(answers, people, n)
         return np.concatenate([part.table(population=False).stderr ** 2 for part in found.parts.values()])
 
     def _expected(self, answers: Any, people: Any, n: int) -> Several:
         """What the estimate would be if noise took nothing and added nothing."""
-        shares, means = self.truth(answers, people).reshape(2, -1)
+        shares, means = self.worth().truth(answers, people).reshape(2, -1)
         low, high = self.domain.interval.ends
         up = np.where(shares > 0, (np.nan_to_num(means) - low) / (high - low), 0.0) * shares
         items = np.stack([shares - up, up], axis=1).reshape(-1)
-        noise = np.asarray(self.law.variance(n, items, population=False)).reshape(-1, 2).sum(axis=1) / n**2
+        noise = np.asarray(self.inner.variance(n, items, population=False)).reshape(-1, 2).sum(axis=1) / n**2
         drawn = KeyMeans(
             self.domain.items.labels, n, shares, 2 * up - shares, noise, noise, 0 * noise, (low, high), self.name
         )
         return Several({"share": Estimate(drawn.labels, n, shares * n, noise * n**2, self.name), "mean": drawn}, n, "")
 
-    formula_for: ClassVar[str] = "a law without collisions"
-
-    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
-        rare = quantile(level) * self.noise(n)
+    def _remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+        rare = quantile(level) * self.worth(n).noise
         reach = [f"+-{100 * quantile(level) * self.mean_error(n, f, population):.2g} %" for f in (0.5, 0.1)]
         return (
-            f"Each report is about a set of keys, each at one end of the interval ({self.law.name}). The share of a "
+            f"Each report is about a set of keys, each at one end of the interval ({self.inner.name}). The share of a "
             f"rare key comes within +-{100 * rare:.2g} percentage points. The mean of a key that half of the people "
             f"have comes within {reach[0]} of the interval, that of a key that a tenth have within {reach[1]}. Of "
             f"more than {self.domain.at_most} keys {self.domain.at_most} are drawn."
@@ -341,16 +341,41 @@ class KeyValue(Through):
         keys, ends, most = self.domain.items, self.domain.interval, self.domain.at_most
         return f"KeyValue({keys!r}, {ends!r}, epsilon={self.epsilon}, at_most={most})"
 
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=lambda: Cost(8.0 + self.inner.worth().cost.random_bytes, self.inner.worth().cost.operations),
+            forgeries=self._forgeries,
+            parts=lambda: {"share": (self, n), "mean": (self._means, n)},
+            split=lambda tally: {"share": (self, tally), "mean": (self._means, tally)},
+            truth=self._truth,
+            tests=lambda: 2 * self.domain.items.size,
+            noise=lambda: self._noise(n),
+            error=lambda: self._error(n, population),
+            visible=lambda level=0.95: min(1.0, quantile(level, self.worth().tests) * self.worth(n).noise),
+            leverage=lambda: self.inner.worth().leverage,
+            moved=lambda: 2 * self.inner.worth().moved,
+            scales=self._figure_scales,
+            variances=self._figure_variances,
+            formula_for="a law without collisions",
+            remark=lambda level=0.95: self._remark(n, level, population),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            structure=lambda: Mapped(self.inner, self._rounded),
+            inputs=self._inputs,
+            input_count=self._input_count,
+        )
+
 
 class _Means(KeyValue):
     """The part about means: errors are those of a key of the average share, if everybody has `at_most` of the keys."""
 
-    @property
-    def unit(self) -> str:
-        return self.domain.interval.unit
-
-    @property
-    def scale(self) -> float:
+    def _scale(self) -> float:
         low, high = self.domain.interval.ends
         return high - low
 
@@ -358,15 +383,14 @@ class _Means(KeyValue):
     def _usual(self) -> float:
         return min(1.0, self.domain.at_most / self.domain.items.size)
 
-    def noise(self, n: int) -> float:
-        return self.scale * self.mean_error(n, self._usual, population=False)
-
-    def error(self, n: int, population: bool = True) -> float:
-        return self.scale * self.mean_error(n, self._usual)
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return None
-
-    @property
-    def poisoning(self) -> float:
-        return self.scale * self.law.poisoning
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            unit=lambda: self.domain.interval.unit,
+            scale=self._scale,
+            noise=lambda: self.worth().scale * self.mean_error(n, self._usual, population=False),
+            error=lambda: self.worth().scale * self.mean_error(n, self._usual),
+            visible=lambda level=0.95: None,
+            moved=lambda: self.worth().scale * self.inner.worth().moved,
+        )

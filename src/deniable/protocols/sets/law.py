@@ -14,25 +14,30 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.domains import Domain, SetColumn, Sets
-from deniable.errors import ChannelError, DomainError
+from deniable.domains import SetColumn, Sets
+from deniable.errors import ChannelError
 from deniable.exact import Number
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency.histogram import PureLaw
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
+from deniable.protocols.structures import Members
 from deniable.protocols.tally import Tally
-from deniable.randomness import Bits, floyd
+from deniable.protocols.traits import Traits
+from deniable.protocols.worth import Worth
+from deniable.randomness import Bits
 from deniable.results import Estimate, Floats, ItemShares, Weights, quantile
-from deniable.results.bounds import Numbers
+from deniable.results.bounds import Numbers, PairLaw
 from deniable.results.sets import OF_REPORTED
 
 _LISTED = 1 << 20
@@ -57,13 +62,11 @@ class SetProtocol(PureLaw):
 
         def __init__(self, domain: Sets, epsilon: Number) -> None: ...
 
-    takes: ClassVar[tuple[type[Domain], ...]] = (Sets,)
-    advice: ClassVar[str] = "it needs dn.Sets(items, at_most)"
-    formula_for: ClassVar[str] = ""
-
-    @property
-    def reads(self) -> str:
-        return "one law of items"
+    traits: ClassVar[Traits] = Traits(
+        takes=(Sets,),
+        advice="it needs dn.Sets(items, at_most)",
+        reads=("one law of items",),
+    )
 
     @property
     def elements(self) -> int:
@@ -86,20 +89,12 @@ class SetProtocol(PureLaw):
     def joint(self) -> Joint: ...
 
     @abstractmethod
-    def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes: ...
-
-    @abstractmethod
     def _one_own(self, own: int, bits: Bits) -> bytes:
         """The part of a report that depends on the answer, given what is its own as a number with a bit for each."""
 
-    @property
-    @abstractmethod
-    def own_sizes(self) -> tuple[range, int]:
-        """How many of how many are an answer's own."""
-
     @abstractmethod
     def _many_padded(self, elements: Positions, bits: Bits) -> Bytes:
-        """The same for one padded set per row."""
+        """Whole reports, for one padded set per row."""
 
     @abstractmethod
     def read(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats, Weights]:
@@ -113,23 +108,13 @@ class SetProtocol(PureLaw):
     def forged(self, elements: Positions) -> Bytes:
         """One report that says most for these elements together."""
 
-    def forgeries(self, answers: Any) -> Bytes:
-        return self.forged(np.unique(answers.items))
-
     # -- the device --------------------------------------------------------------------------------
 
-    def padded(self, value: Sequence[int], bits: Bits) -> list[int]:
-        """at_most different elements, ascending."""
-        most = self.domain.at_most
-        if len(value) > most:
-            value = sorted(value[place] for place in floyd(bits.integers, len(value), most))
-        first = self.domain.items.size
-        if value and not (value[0] >= 0 and value[-1] < first and all(a < b for a, b in pairwise(value))):
-            raise DomainError("the items of a set are different ones of those that are listed, in their order")
-        return [*value, *range(first, first + most - len(value))]
+    def _structure(self) -> Members:
+        return Members(self.domain.items.size, self.domain.at_most, self._one_own)
 
     def padded_many(self, values: SetColumn, bits: Bits) -> Positions:
-        """The same for a column, one row each."""
+        """at_most different elements for each set of a column, one row each; `Members.padded` for many."""
         most, first, sizes = self.domain.at_most, self.domain.items.size, values.sizes
         if (sizes > most).any():
             values = _subsampled(values, most, bits)
@@ -139,10 +124,7 @@ class SetProtocol(PureLaw):
         out[values.rows, places] = values.items
         return out
 
-    def _one(self, value: Any, bits: Bits) -> bytes:
-        return self._one_padded(self.padded(value, bits), bits)
-
-    def _many(self, values: SetColumn, bits: Bits) -> Bytes:
+    def draw_many(self, values: SetColumn, bits: Bits) -> Bytes:
         return self._many_padded(self.padded_many(values, bits), bits)
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
@@ -152,29 +134,21 @@ class SetProtocol(PureLaw):
             for chosen in combinations(range(self.domain.items.size), size):
                 yield tuple(labels[place] for place in chosen), chosen
 
-    def _input_count(self) -> int:
-        return sum(math.comb(self.domain.items.size, size) for size in range(self.domain.at_most + 1))
-
     # -- the analyst -------------------------------------------------------------------------------
 
-    def noise(self, n: int) -> float:
-        return math.sqrt(self.variance(n, 0.0, False)) / n
-
-    def error(self, n: int, population: bool = True) -> float:
-        """Of the share of an item, where it is largest."""
+    def _error(self, n: int, population: bool = True) -> float:
+        """The error of the share of an item, where it is largest."""
         shares = np.linspace(0, 1, 1001)
         return math.sqrt(float(self.variance(n, shares, population).max())) / n
 
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        reach, shares = quantile(level, self.tests), np.linspace(0, 1, 10_001)[1:]
+    def _visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        reach, shares = quantile(level, self.worth().tests), np.linspace(0, 1, 10_001)[1:]
         clear = shares * n > reach * np.sqrt(self.variance(n, shares, population))
         return float(shares[np.argmax(clear)]) if clear.any() else None
 
-    @property
-    def tests(self) -> int:
-        return self.domain.items.size
-
-    def _estimate(self, tally: Tally) -> ItemShares:
+    def infer(self, tally: Tally) -> ItemShares:
+        if not tally.n:
+            return self._nothing()
         domain, most = self.domain, self.domain.at_most
         if domain.items.size > _LISTED:
             raise ChannelError(
@@ -210,24 +184,50 @@ class SetProtocol(PureLaw):
         held = np.diff(up_to, prepend=0.0)
         shares = np.clip(up_to / n, 0.0, 1.0)
         below = np.concatenate([[0.0], shares[:-1]])
+        exact = np.maximum(shares - below, 0.0)
+        spread = n * self._size_noise(below, exact)
+        spread[0], spread[-1] = noise[-1], noise[0]
+        # The difference of two dummies, and a report may support only one of them; the first and the last are less.
+        weights = Weights(-self.worth().moved, self.worth().moved)
+        found = Estimate(self._size_labels, n, held, spread, self.name, weights=weights)
+        return replace(found, bounds=self._size_numbers(n, counts[::-1] / n, below, exact))
+
+    def _size_noise(self, below: Floats, exact: Floats) -> Floats:
+        """The noise of the share of each size in one report; `below` have fewer items, `exact` this number."""
         own, other, gap = self._spreads
         both, one, none = self._covariances
-        exact = np.maximum(shares - below, 0.0)
-        rest = np.clip(1 - shares, 0.0, 1.0)
+        rest = np.clip(1 - below - exact, 0.0, 1.0)
         spread = below * 2 * (own - both) + exact * (own + other - 2 * one) + rest * 2 * (other - none)
-        spread = n * spread / gap**2
-        spread[0], spread[-1] = noise[-1], noise[0]
-        # The difference of two dummies, of which a report may support one alone; the first and the last are less.
-        weights = Weights(-self.poisoning, self.poisoning)
-        return Estimate(self._size_labels, n, held, spread, self.name, weights=weights)
+        spread[0], spread[-1] = (held * own + (1 - held) * other for held in (exact[0], below[-1]))
+        found: Floats = spread / gap**2
+        return found
+
+    def _size_numbers(self, n: int, up_to: Floats, below: Floats, exact: Floats) -> Numbers:
+        """What reports add to the shares of the sizes: 1 - q, or -q, over p - q, for one dummy and against another.
+
+        The errors are those of supports alone: where hash functions collide, a report is worth less.
+        """
+        law, supported = self.pair_law, self.pair_law.supports(up_to, n)
+        said = law.counted(n, np.append(supported, n), np.append(0.0, supported), below, exact)
+        said[0], said[-1] = 0.0, 0.0
+        said[0, :2] = n - supported[0], supported[0]  # the first size has one dummy, and so has the last
+        said[-1, ::2] = n - supported[-1], supported[-1]
+        values = np.tile(np.array([0.0, 1.0, -1.0, 0.0]) / (law.p - law.q), (len(said), 1))
+        values[0] = np.array([-law.q, 1 - law.q, -law.q, -law.q]) / (law.p - law.q)
+        values[-1] = 1 - np.array([-law.q, -law.q, 1 - law.q, -law.q]) / (law.p - law.q)
+        return Numbers(values, said, np.sqrt(self._size_noise(below, exact) / n + exact * (1 - exact) / n))
+
+    @property
+    def pair_law(self) -> PairLaw:
+        return PairLaw(float(self.p), float(self.q), *self.joint)
 
     @cached_property
     def _covariances(self) -> Joint:
-        """Of the supports of two elements, by how many of them are in the padded set."""
+        """The covariances of the supports of two elements, by how many of them are in the padded set."""
         p, q = float(self.p), float(self.q)
         return Joint(self.joint.both - p * p, self.joint.one - p * q, self.joint.none - q * q)
 
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The share of each item, where larger sets count with the items that a draw keeps on average."""
         column = self.domain.encode(answers)
         held = np.ones(len(column)) if people is None else np.asarray(people, dtype=np.float64)
@@ -236,25 +236,46 @@ class SetProtocol(PureLaw):
         shares: NDArray[np.float64] = counts / held.sum()
         return shares
 
-    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+    def _figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         n = len(answers) if people is None else int(np.sum(people))
-        found: NDArray[np.float64] = np.asarray(self.variance(n, self.truth(answers, people), population=False)) / n**2
+        found: NDArray[np.float64] = (
+            np.asarray(self.variance(n, self.worth().truth(answers, people), population=False)) / n**2
+        )
         return found
 
-    def figure_spreads(self, answers: Any) -> NDArray[np.float64]:
-        shares = self.truth(answers)
+    def _figure_spreads(self, answers: Any) -> NDArray[np.float64]:
+        shares = self.worth().truth(answers)
         return shares * (1 - shares)
 
-    @property
-    def figure_scales(self) -> NDArray[np.float64]:
-        return np.ones(self.domain.items.size)
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            formula_for="",
+            forgeries=lambda answers: self.forged(np.unique(answers.items)),
+            noise=lambda: math.sqrt(self.variance(n, 0.0, False)) / n,
+            error=lambda: self._error(n, population),
+            visible=lambda level=0.95: self._visible(n, level, population),
+            tests=lambda: self.domain.items.size,
+            truth=self._truth,
+            variances=self._figure_variances,
+            spreads=self._figure_spreads,
+            scales=lambda: np.ones(self.domain.items.size),
+        )
 
-    def _misfits(self, tally: Tally, worth: float) -> list[float]:
-        return []
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            structure=self._structure,
+            inputs=self._inputs,
+            input_count=lambda: sum(math.comb(self.domain.items.size, size) for size in range(self.domain.at_most + 1)),
+            checks=lambda tally, worth: [],
+        )
 
 
 def _subsampled(values: SetColumn, most: int, bits: Bits) -> SetColumn:
-    """At most so many items of each set: those with the smallest of random numbers, one for each item."""
+    """At most `most` items of each set: each item gets a random number, and the smallest are kept."""
     sizes, rows = values.sizes, values.rows
     keys = np.zeros(values.items.size, dtype=np.uint64)
     large = sizes[rows] > most

@@ -28,18 +28,24 @@ from deniable.domains import Sets
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.labels import text
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.subset_selection import Subsets
+from deniable.protocols.kernel import Kernel
+from deniable.protocols.law import Law
+from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, to_bytes
-from deniable.protocols.sets.collision import _cut_step
+from deniable.protocols.sets.collision import cut_steps
 from deniable.protocols.sets.law import Joint, SetProtocol
-from deniable.protocols.tally import Adder, Counts, Tally
-from deniable.randomness import Bits, Law
+from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.traits import Traits, not_offered
+from deniable.protocols.worth import WORD_BYTES, Cost, Worth
+from deniable.randomness import Bits, IntegerWeights
 from deniable.results import Floats, Weights
+from deniable.words import Fact, Figure, Joined, word
 
 MOST_ELEMENTS, MOST_SINGLE = 1 << 12, 1 << 20
-"""Items and dummies of which subsets are drawn; of which one element is."""
+"""The most items and dummies for drawing subsets, and for drawing one element."""
 _ROWS = 1 << 14
 
 
@@ -61,12 +67,24 @@ def subset_variances(elements: int, most: int, epsilon: Fraction) -> Floats:
 class SubsetSets(SetProtocol):
     """Shares of items of sets from a subset of the items each; without a size the one with the smallest error.
 
+    Args:
+        domain: The sets.
+        epsilon: Largest epsilon of a report.
+        subset_size: Number of items in a report; the best number if 0.
+
+    Raises:
+        NumberError: There are too many items, or the size is out of range.
+
     >>> protocol = SubsetSets(Sets(["mail", "maps", "music", "news", "notes"], at_most=2), epsilon=1)
     >>> protocol.subset_size, protocol.report_bytes
     (1, 1)
     """
 
     name: ClassVar[str] = "SubsetSets"
+    traits: ClassVar[Traits] = Traits(
+        candidates=not_offered,
+        says=lambda protocol, report: protocol._says(report),
+    )
 
     domain: Sets
 
@@ -93,10 +111,6 @@ class SubsetSets(SetProtocol):
         return {"subset_size": self.subset_size}
 
     @classmethod
-    def candidates(cls, domain: Any, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
-        yield from ()
-
-    @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Sets(["mail", "maps", "music"], at_most=2), 1, subset_size=2)
         yield cls(Sets(4, at_most=4), 2, subset_size=1)
@@ -118,11 +132,11 @@ class SubsetSets(SetProtocol):
         return Dyadic.floor_of(lambda e: e * met / (e * met + apart), self.epsilon)
 
     @cached_property
-    def _common(self) -> Law:
+    def _common(self) -> IntegerWeights:
         """How many elements of the set are in a subset that meets it: one more than the outcome."""
         elements, most, k = self.elements, self.domain.at_most, self.subset_size
         counts = range(1, min(most, k) + 1)
-        return Law([math.comb(most, j) * math.comb(elements - most, k - j) for j in counts])
+        return IntegerWeights([math.comb(most, j) * math.comb(elements - most, k - j) for j in counts])
 
     def _holding(self, given: int, outside: bool) -> Fraction:
         """P(the subset has `given` given elements): of the set, or with `outside` of the rest."""
@@ -141,7 +155,7 @@ class SubsetSets(SetProtocol):
     def q(self) -> Fraction:
         return self._holding(1, True)
 
-    def blankets(self) -> tuple[Blanket, ...]:
+    def _blankets(self) -> tuple[Blanket, ...]:
         met, apart = self._ways
         return (supporting((1 - self.meets.value) * (met + apart) / apart, self.ratio),)
 
@@ -150,8 +164,7 @@ class SubsetSets(SetProtocol):
         met = float(self._holding(2, False))
         return Joint(met, met, float(self._holding(2, True)))
 
-    @property
-    def ratio(self) -> Fraction:
+    def _ratio(self) -> Fraction:
         met, apart = self._ways
         return self.meets.value * apart / ((1 - self.meets.value) * met)
 
@@ -159,30 +172,6 @@ class SubsetSets(SetProtocol):
     def subsets(self) -> Subsets:
         """What a report is."""
         return Subsets(self.elements, self.subset_size)
-
-    @property
-    def report_bytes(self) -> int:
-        return self.subsets.report_bytes
-
-    @property
-    def report_forms(self) -> int:
-        return self.subsets.forms
-
-    @property
-    def tally_size(self) -> int:
-        return self.elements
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(WORD_BYTES * (2.0 + self.subset_size), self.subsets.operations)
-
-    @property
-    def own_sizes(self) -> tuple[range, int]:
-        most = self.domain.at_most
-        return range(most, most + 1), self.elements
-
-    def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes:
-        return self._one_own(sum(1 << element for element in elements), bits)
 
     def _one_own(self, own: int, bits: Bits) -> bytes:
         shared = 0
@@ -219,26 +208,23 @@ class SubsetSets(SetProtocol):
                 flags[rows, other] = True
         return self.subsets.written_flags(flags)
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+    def story(self, value: Any, encoded: Any, report: bytes) -> Sequence[Fact]:
         items, most = self.domain.items.size, self.domain.at_most
-        cut = [_cut_step(most)] if len(encoded) > most else []
         return [
-            *cut,
-            f"Your set is filled up to {most} with made-up items, so that nobody sees how many you have. The report is "
-            f"a set of {self.subset_size:,} of the {items:,} items and {most} made-up ones.",
-            f"A coin decides whether it has anything of yours. It says “something” with probability "
-            f"{percent(float(self.meets))}.",
-            "How much of yours is in it, and which other items, is drawn: all sets that fit are equally likely.",
+            *cut_steps(len(encoded), most),
+            word("story.set.subset", most=str(most), members=self.subset_size, n=items),
+            word("story.set.something", chance=percent(float(self.meets))),
+            word("story.set.much"),
         ]
 
-    def spoken(self, report: bytes) -> str:
+    def _says(self, report: bytes) -> Fact:
         rows = np.frombuffer(report, dtype=np.uint8).reshape(1, -1)
         labels, size = self.domain.items.labels, self.domain.items.size
         places = np.flatnonzero(self.subsets.flags(rows)[0]).tolist()
-        named = [text(labels[place]) for place in places if place < size]
+        named: list[Fact] = [text(labels[place]) for place in places if place < size]
         made_up = sum(place >= size for place in places)
-        more = [f"{made_up} made-up {'item' if made_up == 1 else 'items'}"] if made_up else []
-        return f"the set {', '.join([*named, *more])}"
+        more = [word("says.made", n=Figure(str(made_up), grouped=False))] if made_up else []
+        return word("report.set", answers=Joined([*named, *more], ", "))
 
     def forged(self, elements: Positions) -> Bytes:
         """As many of them as fit, then made-up items: they favour nobody else."""
@@ -246,28 +232,45 @@ class SubsetSets(SetProtocol):
         listed = list(dict.fromkeys([*elements.tolist(), *range(last, -1, -1)]))[: self.subset_size]
         return np.frombuffer(self.subsets.written(sum(1 << one for one in listed)), dtype=np.uint8).reshape(1, -1)
 
-    @property
-    def likeliest(self) -> float:
-        return float(self.p / _comb(self.elements - 1, self.subset_size - 1))
-
     # -- the collector -----------------------------------------------------------------------------
 
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.subsets.valid(reports)
 
-    def _count(self, reports: Bytes) -> Counts:
+    def count(self, reports: Bytes) -> Counts:
         return self.subsets.count(reports)
-
-    def _adder(self) -> Adder:
-        return self.subsets.adder() or super()._adder()
 
     def read(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats, Weights]:
         counts: Floats = (tally.counts[elements].astype(np.float64) - tally.n * float(self.q)) / self._spreads[2]
         noise = self.variance(tally.n, np.clip(counts / tally.n, 0.0, 1.0), population=False)
-        return counts, noise, Weights(self.leverage - self.poisoning, self.leverage)
+        return counts, noise, Weights(self.worth().leverage - self.worth().moved, self.worth().leverage)
 
-    def _misfits(self, tally: Tally, worth: float) -> list[float]:
-        return self._outside(tally.counts.astype(np.float64) * worth, tally.n * worth, self.elements)
+    @remembered
+    def kernel(self) -> Kernel:
+        base = super().kernel()
+        return base.but(adder=lambda: self.subsets.adder() or base.adder())
+
+    @remembered
+    def worth(self, n: int = 1, read: str | None = None, population: bool = True) -> Worth:
+        base = super().worth(n, read, population)
+        return base.but(
+            cost=lambda: Cost(WORD_BYTES * (2.0 + self.subset_size), self.subsets.operations),
+        )
+
+    @remembered
+    def law(self) -> Law:
+        base = super().law()
+        return base.but(
+            blankets=self._blankets,
+            ratio=self._ratio,
+            width=lambda: self.subsets.report_bytes,
+            forms=lambda: self.subsets.forms,
+            counters=lambda: self.elements,
+            likeliest=lambda: float(self.p / _comb(self.elements - 1, self.subset_size - 1)),
+            checks=lambda tally, worth: self._outside(
+                tally.counts.astype(np.float64) * worth, tally.n * worth, self.elements
+            ),
+        )
 
 
 def _comb(n: int, k: int) -> int:

@@ -1,9 +1,9 @@
-"""`deniable campaign`: rounds of one collection: the next one, all of them at a service, and whether they follow.
+"""`deniable survey next`, `rounds` and `verify-rounds`: the rounds of a campaign.
 
 Steps      the operator closes a round, makes the next one from its tally, and publishes it. `next --publish` does all
            three at a service
-Resume     what is done stays done: a round that is closed is not closed again, a file that holds the next round is
-           used as it is, and one that is published is only told. So a command that broke off is called again
+Resume     finished steps stay finished: a closed round is not closed again, a file with the next round is used as it
+           is, and a round that is already published is only reported. So a command that broke off can be repeated
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import typer
 
 from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.load_survey import find_round, questions, read_rounds, read_target, service_rounds
-from deniable.cli.options import AnalystToken, Json, Output, named, new_app, only_one_stdin, read_text
+from deniable.cli.load_survey import find_round, questions, read_rounds, read_survey, read_target, service_rounds
+from deniable.cli.options import AnalystToken, Json, Output, argument, named, new_app, only_one_stdin, option, read_text
 from deniable.cli.output import examples, many, shown
 from deniable.cli.survey import answers_of, campaign_words, print_survey
 from deniable.collect.analyst import Analyst
@@ -31,54 +31,29 @@ from deniable.surveys.terms import read_time
 app = new_app()
 
 Service = Annotated[
-    str | None,
-    typer.Option("--from", metavar="URL", help="Take the tally from a service, once the round is closed there."),
+    str | None, option("URL", "Take the tally from a service, once the round is closed there.", "--from", default=True)
 ]
-
-
-@app.callback(
-    epilog=examples(
-        "deniable campaign next round-1.json tally-1.json -o round-2.json",
-        "deniable campaign next work --from https://collect.example.org --publish --yes -o round-2.json",
-        "deniable campaign show work --from https://collect.example.org",
-        "deniable campaign verify round-1.json tally-1.json round-2.json",
-    )
-)
-def campaign(ctx: typer.Context) -> None:
-    """Rounds of one collection: make the next one from a tally, show all of them, check that they follow."""
-    if ctx.invoked_subcommand is None:
-        output.write(ctx.get_help() + "\n")
 
 
 @app.command(
     "next",
     epilog=examples(
-        "deniable campaign next round-1.json tally-1.json -o round-2.json",
-        "deniable campaign next round-1.json --from https://collect.example.org --days 14 -o round-2.json",
-        "deniable campaign next work --from https://collect.example.org --publish --yes -o round-2.json",
+        "deniable survey next round-1.json tally-1.json -o round-2.json",
+        "deniable survey next round-1.json --from https://collect.example.org --days 14 -o round-2.json",
+        "deniable survey next work --from https://collect.example.org --publish --yes -o round-2.json",
     ),
 )
 def following(
     source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SURVEY",
-            help="The survey of a round; with --from also its name at the service, or its fingerprint.",
-            show_default=False,
-        ),
+        str, argument("SURVEY", "The survey of a round; with --from also its name at the service, or its fingerprint.")
     ],
-    tally: Annotated[
-        str | None, typer.Argument(metavar="[TALLY]", help="The tally of that round, in JSON.", show_default=False)
-    ] = None,
+    tally: Annotated[str | None, argument("[TALLY]", "The tally of that round, in JSON.")] = None,
     service: Service = None,
     token: AnalystToken = None,
     opens: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="When the next round opens.", show_default="the hour that has begun"),
+        str | None, option("TIME", "When the next round opens.", default="the hour that has begun")
     ] = None,
-    days: Annotated[
-        int | None, typer.Option(metavar="N", help="How long it is open.", show_default="as long as this round")
-    ] = None,
+    days: Annotated[int | None, option("N", "How long it is open.", default="as long as this round")] = None,
     publish: Annotated[
         bool,
         typer.Option(
@@ -90,11 +65,11 @@ def following(
     ] = False,
     to: Output = None,
 ) -> None:
-    """Make the next round of a campaign from a round's survey and its tally.
+    """Make the next round of a campaign from a tally.
 
     The questions follow from the counts by the campaign's rule: the same tally gives the same questions, so that
-    anybody who has the tally can check them with deniable campaign verify. Only the calendar is your choice. A tally of
-    another survey is refused. The tally must be complete: close the round first, or let --publish --yes do it.
+    anybody who has the tally can check them with deniable survey verify-rounds. Only the calendar is your choice. A
+    tally of another survey is refused. The tally must be complete: close the round first, or let --publish --yes do it.
 
     A command that broke off is called again: a round that is made, closed or published stays as it is.
     """
@@ -121,7 +96,7 @@ def following(
             return
         kept = _kept(to)
         if kept is not None and kept.fingerprint == given.fingerprint and round_of(kept).number > 1:
-            # A name stands for the last round, and the file holds that one: this command has been here before.
+            # A name means the last round, and the file holds that one: an earlier call of this command made it.
             output.write(f"round {round_of(kept).number} is published already: {analyst.address(kept.fingerprint)}\n")
             return
         place = round_of(given)
@@ -132,7 +107,7 @@ def following(
             if not publish or not yes or listed is None:
                 how = "say --yes if it is to be closed now" if publish else "close it first with deniable survey close"
                 raise SpecError(f"round {round_of(given).number} is {state} there, so its tally may change: {how}")
-            # What refuses does so before the round is closed.
+            # All checks come before the round is closed.
             _refuse_other(given, kept, to)
             _made(given, analyst.tally(given), opens, days, to)
             analyst.close_survey(given.fingerprint)
@@ -150,9 +125,7 @@ def _from_files(source: str, tally: str | None) -> tuple[Survey, SurveyTally]:
     if tally is None:
         raise SpecError("the next round is made from a tally: give its file, or a service --from")
     only_one_stdin(source, tally)
-    given = read_target(source)
-    if not isinstance(given, Survey):
-        raise SpecError(f"{named(source)} is the spec of a protocol, not a survey")
+    given = read_survey(source)
     round_of(given)
     content = parse_json(read_text(tally), named(tally))
     try:
@@ -162,9 +135,8 @@ def _from_files(source: str, tally: str | None) -> tuple[Survey, SurveyTally]:
 
 
 def _kept(to: Path | None) -> Survey | None:
-    """The survey that the file holds already, of a command that broke off say."""
-    known = read_target(str(to)) if to is not None and to.is_file() else None
-    return known if isinstance(known, Survey) else None
+    """The survey that the file already holds, for example from a command that broke off."""
+    return read_target(str(to)) if to is not None and to.is_file() else None
 
 
 def _refuse_other(given: Survey, kept: Survey | None, to: Path | None) -> None:
@@ -177,7 +149,7 @@ def _refuse_other(given: Survey, kept: Survey | None, to: Path | None) -> None:
 
 
 def _made(given: Survey, counts: SurveyTally, opens: str | None, days: int | None, to: Path | None) -> Survey:
-    """The next round: the one that the file holds already, or a new one."""
+    """The next round: the one that the file already holds, or a new one."""
     kept = _kept(to) if opens is None and days is None else None
     if kept is not None:
         _refuse_other(given, kept, to)
@@ -207,19 +179,17 @@ def _save(given: Survey, counts: SurveyTally, made: Survey, to: Path | None) -> 
     output.write(f"saved: {to}\n")
 
 
-@app.command(epilog=examples("deniable campaign show work --from https://collect.example.org"))
-def show(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SURVEY", help="Any round: a file, its name at the service, or its fingerprint.", show_default=False
-        ),
-    ],
-    service: Annotated[str, typer.Option("--from", metavar="URL", help="The collection service.", show_default=False)],
+@app.command("rounds", epilog=examples("deniable survey rounds work --from https://collect.example.org"))
+def rounds(
+    source: Annotated[str, argument("SURVEY", "Any round: a file, its name at the service, or its fingerprint.")],
+    service: Annotated[str, option("URL", "The collection service.", "--from")],
     token: AnalystToken = None,
     as_json: Json = False,
 ) -> None:
-    """Show a campaign at a service: its rounds, how many answered each, and the tally that each was made from."""
+    """Show the rounds of a campaign at a service.
+
+    Each with how many answered it, and with the tally that it was made from.
+    """
     with Analyst(service, token) as analyst:
         rounds, tallies = service_rounds(analyst, find_round(analyst, source))
         states = {one.fingerprint: one.state for one in analyst.surveys()}
@@ -245,7 +215,7 @@ def show(
     output.table(["round", "state", "answers", "survey"], [list(map(str, row)) for row in cells], left=2)
     output.write("\nverified: each round follows from the tally of the one before\n" if len(rounds) > 1 else "")
     if not round_of(rounds[-1]).last:
-        output.write(f"next: deniable campaign next {rounds[-1].fingerprint[:12]} --from {service} -o FILE\n")
+        output.write(f"next: deniable survey next {rounds[-1].fingerprint[:12]} --from {service} -o FILE\n")
 
 
 def _so_far(rounds: list[Survey]) -> str:
@@ -253,24 +223,24 @@ def _so_far(rounds: list[Survey]) -> str:
 
 
 @app.command(
+    "verify-rounds",
     epilog=examples(
-        "deniable campaign verify round-1.json tally-1.json round-2.json",
-        "deniable campaign verify round-1.json tally-1.json round-2.json tally-2.json",
-    )
+        "deniable survey verify-rounds round-1.json tally-1.json round-2.json",
+        "deniable survey verify-rounds round-1.json tally-1.json round-2.json tally-2.json",
+    ),
 )
-def verify(
+def verify_rounds(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILES...",
-            help="The surveys of all rounds, and the tallies that the later ones were made from, in any order.",
-            show_default=False,
+        argument(
+            "FILES...", "The surveys of all rounds, and the tallies that the later ones were made from, in any order."
         ),
     ],
 ) -> None:
-    """Check that each round of a campaign was made from the tally of the round before, and from nothing else.
+    """Check that each round follows from the one before.
 
-    The exit code is 0 if it was, and 2 otherwise; then one sentence says what is wrong.
+    It was made from the tally of that round, and from nothing else. The exit code is 0 if it was, and 2 otherwise; then
+    one sentence says what is wrong.
     """
     only_one_stdin(*sources)
     rounds, tallies = read_rounds(sources)
