@@ -40,7 +40,7 @@ LONG = (
     "tests/protocols/test_mle.py",
     "tests/test_planning.py",
     "tests/conformance",
-    "tests/privacy/test_audit.py",
+    "tests/audit/test_audit.py",
     "tests/protocols/test_memoized.py",
     "tests/strangers",
     "tests/surveys",

@@ -54,7 +54,7 @@ from deniable import exact
 from deniable._extras import require
 from deniable.channels import Channel, capacity, mutual_information
 from deniable.channels.inference import fisher_stderr
-from deniable.channels.utility import Distribution, read_prior
+from deniable.channels.utilities import Distribution, read_prior
 from deniable.domains import Domain, DomainLike, Integers, Interval, ListedDomain, as_domain
 from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text

@@ -123,7 +123,7 @@ def test_a_panel_draws_what_a_ledger_draws(rule: str, tmp_path: Path, monkeypatc
     again = Simulation(3)
     for module in ("base", "memoized", "longitudinal.evolving"):
         monkeypatch.setattr(f"deniable.protocols.{module}.source_of", lambda bits: again)
-    monkeypatch.setattr("deniable.protocols.base.SYSTEM", again)
+    monkeypatch.setattr("deniable.protocols.protocol.SYSTEM", again)
     ledgers = [Ledger(tmp_path / f"{person}.sqlite") for person in range(2)]
     for week, answers in weeks.items():
         for person, one in enumerate(answers):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deniable.protocols import GRR, Protocol, base, registered
+from deniable.protocols import GRR, Protocol, protocol, registered
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Kept, Law
 from deniable.protocols.record import Record
@@ -78,7 +78,7 @@ def test_public_members_that_kinds_override_are_hooks_or_parts_of_the_spec() -> 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_each_hook_is_described_with_the_others(hook: str) -> None:
-    assert any(line.startswith(f"{hook} ") for line in (base.__doc__ or "").splitlines())
+    assert any(line.startswith(f"{hook} ") for line in (protocol.__doc__ or "").splitlines())
     assert f"| `{hook}" in DOCS.read_text(encoding="utf-8")
     assert hook == "traits" or getattr(Protocol, hook).__doc__
 

@@ -13,7 +13,7 @@ import pytest
 
 import deniable as dn
 from deniable import exact
-from deniable.privacy.audit import Audit
+from deniable.audit.verdict import Audit
 from deniable.protocols import registered
 from deniable.results import quantile
 from deniable.surveys.audit_report import _STYLE, POLICY, report_html, reviewed

@@ -36,13 +36,19 @@ from deniable.results import NOTHING, ROWS_SHOWN, Document, Result, View, quanti
 from deniable.results.distribution import read_numbers
 from deniable.results.document import plain
 from deniable.results.models import METHODS
-from deniable.results.render import as_arrow, cells, merged, question_name, unlisted
-from deniable.results.render import as_csv as csv_text
+from deniable.results.render import as_arrow, as_csv as csv_text, cells, merged, question_name, unlisted
 from deniable.results.smooth import USUAL, read_assumption
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, round_of
-from deniable.surveys.results import ONCE, SAME_DEVICES, UNKNOWN_EPOCHS, Repeats, documents, part_id
-from deniable.surveys.results import find as find_result
+from deniable.surveys.results import (
+    ONCE,
+    SAME_DEVICES,
+    UNKNOWN_EPOCHS,
+    Repeats,
+    documents,
+    find as find_result,
+    part_id,
+)
 from deniable.surveys.terms import LAST_EPOCH
 
 app = new_app()

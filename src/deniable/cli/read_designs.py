@@ -17,7 +17,7 @@ from typing import Any
 
 from deniable import exact
 from deniable._files import parse_csv, parse_json
-from deniable.channels.utility import NAMED
+from deniable.channels.utilities import NAMED
 from deniable.cli.options import STDIN, errors_in, is_json, named, read_text
 from deniable.cli.read_channels import Names, as_floats, is_number, read_laws, read_matrix, read_vector
 from deniable.errors import LabelError, ShapeError, SpecError

@@ -90,8 +90,7 @@ def serve(
     refuse_unknown_variables(())
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
-    from deniable.collect.server.relay import RelaySettings
-    from deniable.collect.server.relay import serve as run
+    from deniable.collect.server.relay import RelaySettings, serve as run
 
     if not store.startswith("sqlite:///"):
         raise SpecError("the queue of a relay is a SQLite file: write sqlite:///name.db")

@@ -169,12 +169,9 @@ def serve(
         return
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
-    from deniable.collect.server import Settings
-    from deniable.collect.server import serve as run
+    from deniable.collect.server import Settings, serve as run
     from deniable.collect.server.run import refuse_workers
 
-    if store.startswith("memory:"):
-        raise SpecError("a store in memory is lost with its process: write sqlite:///name.db")
     if workers > 1:
         refuse_workers(store)
     surveys = {path: _collected(path) for path in publish or []}

@@ -86,7 +86,7 @@ DEFAULT = "sqlite:///deniable.db"
 def sqlite_file(url: str) -> str | None:
     """The file of an SQLite store; None for other stores.
 
-    >>> sqlite_file("sqlite:////var/lib/collect.db"), sqlite_file("memory:")
+    >>> sqlite_file("sqlite:////var/lib/collect.db"), sqlite_file("files:///var/lib/collect")
     ('/var/lib/collect.db', None)
     """
     return url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None

@@ -21,7 +21,7 @@ from typing import Any
 from deniable import exact
 from deniable.domains import Domain
 from deniable.errors import ChannelError, DomainError
-from deniable.protocols.base import Protocol, registered
+from deniable.protocols.protocol import Protocol, registered
 from deniable.protocols.traits import Ask, offered
 
 SAME = 1.05

@@ -34,7 +34,7 @@ from deniable.randomness import Bits, floyd
 
 if TYPE_CHECKING:
     from deniable.channels import Channel
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.protocol import Protocol
 
 
 def _listed(protocol: Protocol) -> int:

@@ -24,8 +24,16 @@ from deniable._extras import require
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, numbers_first, shown
 from deniable.results.rows import ROWS_SHOWN, Drawing, Floats, Picture, Rows, View, number
-from deniable.results.significance import FIT as FIT_TEST
-from deniable.results.significance import Measured, Misfit, SignificanceTest, compare, fit, nothing, smallest
+from deniable.results.significance import (
+    FIT as FIT_TEST,
+    Measured,
+    Misfit,
+    SignificanceTest,
+    compare,
+    fit,
+    nothing,
+    smallest,
+)
 
 if TYPE_CHECKING:
     from deniable.results.document import Document

@@ -146,7 +146,7 @@ class Trust(msgspec.Struct, kw_only=True):
     """The same in a sentence."""
 
 
-class Sentence(msgspec.Struct, kw_only=True):
+class Headline(msgspec.Struct, kw_only=True):
     """A sentence: its id and parameters, and its English text."""
 
     id: str
@@ -187,7 +187,7 @@ class Document(msgspec.Struct, kw_only=True):
     """Whether there are enough answers to show figures."""
     message: str | None = None
     """The reason if there are no figures here."""
-    headline: Sentence | None = None
+    headline: Headline | None = None
     """The finding in words, if there is one."""
     notes: list[str] = []
     """Remarks to show with the figures."""
@@ -274,7 +274,7 @@ def documented(
         population=rows.population,
         fakes=result.fakes,
         assumed=rows.assumption,
-        headline=None if said is None else Sentence(id=said[0], parameters=dict(said[1]), text=said[2]),
+        headline=None if said is None else Headline(id=said[0], parameters=dict(said[1]), text=said[2]),
         notes=result.notes,
         remark=result.remark,
         trust=Trust() if misfit is None else Trust(misfit=misfit.p_value, warning=misfit.message),

@@ -25,8 +25,8 @@ from typing import Any
 import cryptography
 import numpy as np
 
+from deniable.audit.verdict import UNDECIDED, VIOLATED, Audit
 from deniable.exact import epsilon_text
-from deniable.privacy.audit import UNDECIDED, VIOLATED, Audit
 from deniable.protocols.law import STREAM
 from deniable.surveys.promises import amplified, lifetime, promises, summary
 from deniable.surveys.results import three_digits, three_digits_up

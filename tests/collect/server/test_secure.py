@@ -21,7 +21,7 @@ from deniable.collect.stores import open_store
 from deniable.errors import SpecError
 from deniable.files import privatize_file
 from deniable.files.reports import Layout
-from deniable.protocols.secure_sum import ImpossibleSum, TooFewShares
+from deniable.protocols.numeric.secure_sum import ImpossibleSum, TooFewShares
 from deniable.surveys import Survey, risk
 from deniable.surveys.promises import amplified, promises
 from tests.collect.server.live import TOKENS, Process, free_port, in_thread, prepare

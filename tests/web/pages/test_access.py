@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from deniable.audit.verdict import audit
 from deniable.collect.server.pages import AUDIT_SECONDS
-from deniable.privacy.audit import audit
 from deniable.protocols import GRR, Stratified
 from deniable.surveys import Question, Survey
 from deniable.surveys.audit_report import report_html, reviewed

@@ -32,6 +32,7 @@ from starlette.types import Receive, Scope
 
 import deniable
 from deniable import words
+from deniable.audit.verdict import EXIT_CODES
 from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter, Resource
 from deniable.collect.server.problems import Problem, header, overloaded
 from deniable.collect.server.registry import Entry
@@ -39,10 +40,8 @@ from deniable.collect.server.service import Service
 from deniable.collect.server.surveys import IMMUTABLE, Listed, listing
 from deniable.errors import DeniableError
 from deniable.exact import epsilon_text
-from deniable.privacy.audit import EXIT_CODES
 from deniable.surveys import Survey
-from deniable.surveys.audit_report import POLICY as AUDIT_POLICY
-from deniable.surveys.audit_report import report_html
+from deniable.surveys.audit_report import POLICY as AUDIT_POLICY, report_html
 from deniable.surveys.promises import band, kept, lifetime
 
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"

@@ -32,10 +32,10 @@ from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label, as_labels, label_spec
 from deniable.postprocess import apply, named
-from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, width_of
 from deniable.protocols.tally import Counts, Tally

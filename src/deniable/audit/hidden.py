@@ -18,9 +18,9 @@ from functools import partial
 from itertools import combinations, islice
 from typing import Any
 
+from deniable.audit.structure import Worst, largest_ratio, largest_ratio_of_hidden, largest_ratio_of_sets
 from deniable.domains import ListedDomain
 from deniable.errors import NumberError
-from deniable.privacy.structure import Worst, largest_ratio, largest_ratio_of_hidden, largest_ratio_of_sets
 from deniable.protocols import Protocol
 from deniable.protocols.structures import RUN, Choice, Hashed, Mapped, Members, Stages, Structure
 from deniable.randomness import Simulation

@@ -41,9 +41,8 @@ from typing import Any
 
 import numpy as np
 
-from deniable.errors import NumberError, ReportError
-from deniable.privacy import rare
-from deniable.privacy.bounds import (
+from deniable.audit import rare
+from deniable.audit.bounds import (
     careful_ends,
     careful_odds,
     careful_ratio,
@@ -52,7 +51,8 @@ from deniable.privacy.bounds import (
     lower_bound_of_odds,
     split_error,
 )
-from deniable.privacy.events import Event, Feature, Floats, Held, Rows, Sample, features, spoken
+from deniable.audit.events import Event, Feature, Floats, Held, Rows, Sample, features, spoken
+from deniable.errors import NumberError, ReportError
 from deniable.protocols import Protocol, Reports
 from deniable.randomness import Bits
 

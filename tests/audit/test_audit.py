@@ -15,21 +15,21 @@ import numpy as np
 import pytest
 
 import deniable as dn
+from deniable.audit import audit
+from deniable.audit.paths import replayed
+from deniable.audit.rare import rarest_visible
+from deniable.audit.samples import Batches, Command, Function, lower_bound, lower_bound_of_odds, search
+from deniable.audit.structure import largest_ratio, largest_ratio_of_hidden
+from deniable.audit.verdict import MOST_CELLS
 from deniable.errors import ReportError, SpecError
 from deniable.exact import Dyadic
-from deniable.privacy import audit
-from deniable.privacy.audit import MOST_CELLS
-from deniable.privacy.paths import replayed
-from deniable.privacy.rare import rarest_visible
-from deniable.privacy.sampled import Batches, Command, Function, lower_bound, lower_bound_of_odds, search
-from deniable.privacy.structure import largest_ratio, largest_ratio_of_hidden
 from deniable.protocols import registered
 from deniable.protocols.law import SUM
 from deniable.protocols.sets import CollisionSets, SubsetSets
 from deniable.randomness import SYSTEM, Exhaustive, listed_bits
 from deniable.randomness.symbolic import Hidden, Run, TooManyRuns, follow
 
-AUDIT = sys.modules["deniable.privacy.audit"]
+AUDIT = sys.modules["deniable.audit.verdict"]
 SURE = 1 - 1e-6
 """For clients with a seed of their own: with 8,000 samples an honest one is not cleared about as rarely."""
 """The confidence of audits of honest clients whose noise is not seeded: one in a million is called a liar."""
@@ -737,7 +737,7 @@ def test_too_few_samples_to_see_a_liar_clear_nobody() -> None:
 def test_hashes_without_their_decoder_are_never_cleared(kind: type[dn.Protocol]) -> None:
     protocol = kind(50, 1)
     found = search(Batches(protocol, dn.Simulation(1)), range(0, 50, 3), 2000, seed=1)
-    from deniable.privacy.audit import _judged
+    from deniable.audit.verdict import _judged
 
     judged = _judged("OLH", Fraction(1), found, 4000, 0.95, 50)
     assert judged.verdict == "undecided"
@@ -859,7 +859,7 @@ def test_a_survey_is_the_sum_of_its_questions() -> None:
     ids=str,
 )
 def test_only_an_audit_that_sees_all_inputs_clears(protocol: dn.Protocol, verdict: str) -> None:
-    from deniable.privacy.audit import _judged
+    from deniable.audit.verdict import _judged
 
     size = protocol.domain.size
     found = search(Batches(protocol, dn.Simulation(3)), range(size), 20_000, seed=3)

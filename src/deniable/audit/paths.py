@@ -17,7 +17,7 @@ import numpy as np
 
 from deniable.errors import DomainError
 from deniable.protocols import Protocol
-from deniable.protocols.base import unsealed
+from deniable.protocols.protocol import unsealed
 from deniable.protocols.structures import Stages
 from deniable.randomness import SYSTEM, Bits, Simulation, Tied
 from deniable.randomness.secure import _Stream

@@ -20,8 +20,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.privacy.bounds import careful_odds, lower_bound_of_odds
-from deniable.privacy.events import Event, Feature, Held, Rows, Sample, spoken
+from deniable.audit.bounds import careful_odds, lower_bound_of_odds
+from deniable.audit.events import Event, Feature, Held, Rows, Sample, spoken
 
 Marks = NDArray[np.int64]
 

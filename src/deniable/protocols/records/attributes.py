@@ -41,11 +41,12 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, ListedDomain, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
-from deniable.protocols.base import Protocol
 from deniable.protocols.choice import build, choose
-from deniable.protocols.frequency import EXCHANGEABLE, GRR
+from deniable.protocols.frequency import GRR
+from deniable.protocols.frequency.exchangeable import EXCHANGEABLE
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Protocol
 from deniable.protocols.ranges.cells import Cells, best_protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally

@@ -39,8 +39,8 @@ from deniable.channels import Channel
 from deniable.channels.geometric_law import decay_ceil
 from deniable.domains import Domain, DomainLike, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, NumberError, ReportError, ShapeError
-from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.law import SUM, Guarantee, Law
+from deniable.protocols.protocol import Positions, Protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
 from deniable.protocols.structures import Sum

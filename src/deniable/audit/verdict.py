@@ -30,15 +30,15 @@ from typing import Any
 import numpy as np
 
 from deniable import exact
+from deniable.audit.hidden import chosen_by, mapped_by, of_hidden, of_members
+from deniable.audit.paths import disagreement, replayed
+from deniable.audit.samples import Batches, Client, Command, Found, Function, check_sizes, search
+from deniable.audit.structure import Ratio, Worst, largest_ratio, largest_ratio_of_streams
 from deniable.channels import Channel
 from deniable.channels.adjacency import related_factor
 from deniable.domains import Interval, ListedDomain
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.exact import epsilon_text, exp_at_least
-from deniable.privacy.hidden import chosen_by, mapped_by, of_hidden, of_members
-from deniable.privacy.paths import disagreement, replayed
-from deniable.privacy.sampled import Batches, Client, Command, Found, Function, check_sizes, search
-from deniable.privacy.structure import Ratio, Worst, largest_ratio, largest_ratio_of_streams
 from deniable.protocols import Protocol
 from deniable.protocols.law import ANY, STREAM
 from deniable.protocols.structures import Choice, Mapped, Stages, Stream

@@ -1,4 +1,4 @@
-"""A store in memory: sets and dictionaries. The reference for the other stores, and enough for a demonstration."""
+"""A store in memory, of sets and dictionaries: the reference that the tests compare the stores with."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from deniable import exact
 from deniable.channels.channel import Channel
 from deniable.channels.laws import probability_vector
 from deniable.channels.noise import as_channel
-from deniable.channels.utility import Distribution, Function, read_function, read_prior
+from deniable.channels.utilities import Distribution, Function, read_function, read_prior
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,12 +38,13 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import SpecError
-from deniable.protocols.base import Protocol, first_of
 from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import quantity
-from deniable.protocols.query_forms import (
+from deniable.protocols.protocol import Protocol, first_of
+from deniable.protocols.record import remembered
+from deniable.protocols.records.query_forms import (
     EVEN,
     LARGEST,
     ONE,
@@ -68,7 +69,6 @@ from deniable.protocols.query_forms import (
     wanted_target,
     worded,
 )
-from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
 from deniable.protocols.traits import Traits, not_offered, scaled
 from deniable.protocols.worth import Worth

@@ -43,9 +43,9 @@ from deniable import exact
 from deniable.domains import Domain, Grid
 from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, NumberError
-from deniable.protocols.base import Protocol, percent
 from deniable.protocols.law import Guarantee, Law, Mixture
 from deniable.protocols.numeric.density import Unbiased, most_likely
+from deniable.protocols.protocol import Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally

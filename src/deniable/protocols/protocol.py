@@ -706,8 +706,8 @@ def speaks_for(answers: Sequence[Fact], none: str = "report.none") -> Word:
 
 
 FAMILIES = (
-    *("frequency", "numeric", "table", "ranges", "places", "sets", "discovery", "attributes", "stratified"),
-    *("private_strata", "queries", "longitudinal", "profiles", "secure_sum"),
+    *("frequency", "numeric", "table", "ranges", "sets", "discovery", "records", "stratified"),
+    *("private_strata", "longitudinal", "profiles"),
 )
 """The modules of `deniable.protocols` that define kinds, most common first; each is loaded when it is needed."""
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import deniable as dn
+from deniable.audit import audit
+from deniable.audit.hidden import chosen_by, run_by
+from deniable.audit.verdict import MOST_CELLS
 from deniable.exact import Dyadic
-from deniable.privacy import audit
-from deniable.privacy.audit import MOST_CELLS
-from deniable.privacy.hidden import chosen_by, run_by
 from deniable.protocols import Law, registered
 from deniable.protocols.structures import Choice, Hashed, Mapped, Members
 from deniable.randomness import listed_bits
