@@ -43,7 +43,7 @@ def run_by(protocol: Protocol) -> Structure | None:
 
 
 def chosen_by(protocol: Protocol, answers: Sequence[Any]) -> Choice | None:
-    """The choice that draws the reports, if it depends on nothing but chance and what is said to be sent in clear.
+    """The choice that draws the reports, if it depends on nothing but chance and the parts sent in clear.
 
     None if a member would be asked about something that is not one of its answers: no report is sent then.
     """

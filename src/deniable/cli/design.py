@@ -415,7 +415,7 @@ def together(
         str, option("P", "How likely a bit is 1, for all or one for each: 0.5,0.2.", default=True)
     ] = "1/2",
     check: Annotated[
-        bool, typer.Option("--check", help="Of two parties: look for a better protocol of three messages on a grid.")
+        bool, typer.Option("--check", help="For two parties: look for a better protocol of three messages on a grid.")
     ] = False,
 ) -> tuple[Any, float | None]:
     """Compute a function of the bits of several parties.
@@ -438,7 +438,7 @@ def verify(
 ) -> tuple[dict[str, Any]]:
     """Check a certificate again, without the solver.
 
-    Rows and ratios are checked with integers, the bound with long decimals. Of a profile mechanism, rows and ratios are
+    Rows and ratios are checked with integers, the bound with long decimals. For a profile mechanism rows and ratios are
     checked; it claims no bound. The exit code is 1 if any check fails.
     """
     content = parse_json(read_text(source), named(source))

@@ -205,7 +205,7 @@ def estimate(
         int | None,
         typer.Option(
             metavar="N",
-            help="Of a distribution: about how many bins.",
+            help="For a distribution: about how many bins.",
             show_default="as many as stand out of the noise",
         ),
     ] = None,
@@ -214,7 +214,7 @@ def estimate(
         typer.Option(
             "--range",
             metavar="LOW..HIGH",
-            help="Of a distribution: the share of the numbers from one to another, both included; of two numbers "
+            help="For a distribution: the share of the numbers from one to another, both included; of two numbers "
             "LOW..HIGH,LOW..HIGH; may be repeated.",
             show_default=False,
         ),
@@ -223,7 +223,7 @@ def estimate(
         str,
         typer.Option(
             metavar="smooth[:S]",
-            help="Of a distribution: shorter intervals, which hold if it is smooth. S is the least standard deviation "
+            help="For a distribution: shorter intervals, which hold if it is smooth. S is the least standard deviation "
             f"of a hump as a part of the range, {USUAL:g} where it is not given.",
             show_default="intervals hold for any distribution",
         ),

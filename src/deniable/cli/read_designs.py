@@ -100,7 +100,7 @@ def read_several_laws(source: str | None, given: list[str] | None) -> tuple[dict
 
 
 def read_weights(source: str | None, labels: Sequence[Label], what: str) -> list[Fraction] | None:
-    """A prior over known labels; None if there is none."""
+    """A prior over known labels; None if it is not given."""
     return None if source is None else read_vector(source, Names.of(tuple(labels), what), "the prior")
 
 

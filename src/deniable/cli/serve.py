@@ -178,7 +178,7 @@ def serve(
     if not is_loopback(host):
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
     if operator_port is not None and not is_loopback(operator_host):
-        output.note("warning", "whoever reaches the operator's port can read when somebody answers: keep it private")
+        output.note("warning", "anyone who reaches the operator's port can read when somebody answers: keep it private")
     settings = Settings(
         store=store,
         host=host,

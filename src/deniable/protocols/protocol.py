@@ -701,7 +701,7 @@ def first_of(parts: Iterable[Fact], n: int) -> Fact:
 
 
 def speaks_for(answers: Sequence[Fact], none: str = "report.none") -> Word:
-    """That a report speaks for these answers; `none` is the id of what is said of no answer."""
+    """That a report speaks for these answers; `none` is the id of the sentence for no answer."""
     return word("says.speaks", answers=first_of(answers, len(answers)) if answers else word(none))
 
 

@@ -156,7 +156,7 @@ class Members:
 
     @property
     def universe(self) -> int:
-        """The number of elements, of which a set has some."""
+        """The number of elements that a set is drawn from."""
         return self.cells or self.items + self.at_most
 
     @property

@@ -1,4 +1,4 @@
-"""The base of all results: one table, of which every output form for people and programs shows the same document.
+"""The base of all results: one table, shown as the same document by every output form.
 
 Rows       one row per figure: label, value, standard error and the ends of its interval, in one unit
 Document   the table with its picture, its notes and how far to trust it (`deniable.results.document`). Text, rich
@@ -205,7 +205,7 @@ class Result(ABC):
 
     @property
     def headline(self) -> str:
-        """The text of the `finding`; empty if there is none."""
+        """The text of the `finding`, or empty."""
         found = self.finding()
         return "" if found is None else found[2]
 

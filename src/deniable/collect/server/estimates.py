@@ -303,7 +303,7 @@ def _documents(
 
 
 def _top(document: Document, top: int | None) -> Document:
-    """A document with the most common answers only, if so many are asked for."""
+    """A document with the most common answers only, if a number of them is asked for."""
     if top is not None:
         for section in document.sections:
             if not section.further and not section.ordered and top < len(section.rows):
