@@ -245,4 +245,4 @@ def refuse_unknown_variables(settings: Iterable[str]) -> None:
         if name.startswith("DENIABLE_") and name not in known:
             near = difflib.get_close_matches(name, known, 1)
             meant = f"; is {near[0]} meant?" if near else ""
-            raise SpecError(f"the environment has {name}, which deniable does not know{meant}")
+            raise SpecError(f"the environment has {name}, which is not a setting of deniable{meant}")

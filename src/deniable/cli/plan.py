@@ -176,7 +176,7 @@ def plan(
     with the least noise. --objective names another figure.
 
     noise is the standard error of the share of an answer that nobody gave; within is how far the interval of a share
-    reaches to either side, whatever the share, and includes the sampling error of that many people; a visible share stands
+    reaches to either side, whatever the share, with the sampling error of that many people; a visible share stands
     out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
     is how often the best guess of one person's answer is right. For --number, noise and within
     are about the mean, in its unit; with --read distribution about the median, and with --read ranges

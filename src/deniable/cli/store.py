@@ -386,7 +386,7 @@ def delete_reports(
 ) -> None:
     """Delete the kept reports of closed epochs. Their sums stay.
 
-    The reports of an open epoch are not deleted: a respondent who sent one may still have it taken out of the sums. An epoch
+    The reports of an open epoch are not deleted: a respondent may still have one taken out of the sums. An epoch
     whose reports were deleted cannot be opened again. Copies that were made before still have the reports.
     """
     first, last = (None, None) if epochs is None else read_range(epochs)
@@ -404,7 +404,7 @@ def delete_reports(
         for one in going:
             if one.state != CLOSED:
                 raise LabelError(
-                    f"epoch {one.epoch} is open, and a respondent who sent a report of it may still have it taken out of "
+                    f"epoch {one.epoch} is open, and respondents may still have their reports taken out of "
                     f"the sums: give other --epochs, or close it first with deniable store close-epoch {one.epoch}"
                 )
         kept = sum(one.n for one in going)
