@@ -1,8 +1,8 @@
 """Checks that an audit follows the code that devices run: every way to a report, on equal bits and the system's bits.
 
 Ways       the code of one report itself; `report`, `report_encoded` and `privatize`, which lead to it and which no kind
-           may change (`protocols.protocol.sealed`); of two stages, a kept state and a report from it; whole columns, from
-           answers and from answers that were read before; and reports with public coins, as a ledger draws them
+           may change (`protocols.protocol.sealed`); of two stages, a kept state and a report from it; whole columns,
+           from answers and from answers that were read before; and reports with public coins, as a ledger draws them
 Bits       once those of a simulation; once those of `SYSTEM`, the very object that a device draws from, which gives the
            bytes of the simulation during the check. This detects code that sends something else on a device
 """
