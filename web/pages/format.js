@@ -1,6 +1,6 @@
 /** Numbers, times and labels in words. */
 
-import { date, duration as durationWord, figure, language, say, text } from "./words.js";
+import { date, duration as durationWord, figure, locale, say, text } from "./words.js";
 
 /** A share as a percentage with so many digits as its error makes sense of. */
 export function percent(share, digits = 1) {
@@ -93,7 +93,7 @@ export function label(value) {
 
 /** A number with its unit, in about six digits. */
 export function quantity(value, unit = "") {
-  const digits = Number(value.toPrecision(6)).toLocaleString(language(), { maximumFractionDigits: 12, useGrouping: "min2" });
+  const digits = Number(value.toPrecision(6)).toLocaleString(locale(), { maximumFractionDigits: 12, useGrouping: "min2" });
   return `${digits.replace("-", "−")}${unit && `\u00a0${unit}`}`;
 }
 

@@ -193,6 +193,8 @@ test("a typed number is read in the language of the page, or not at all", () => 
   assert.deepEqual(["38,5", "-3", ",5"].map(read(",")), [38.5, -3, 0.5]);
   assert.deepEqual(["38.5", "1.000,5"].map(read(",")), [NaN, NaN]);
   assert.equal(readNumber("  "), undefined);
+  // Arabic and Persian keyboards have digits of their own, and Arabic a decimal sign that no other number has.
+  assert.deepEqual(["٣٨", "٣٨٫٥", "۳۸٫۵", "-٧", "٣٨,٥", "٣٨٬٥"].map(read(".")), [38, 38.5, 38.5, -7, NaN, NaN]);
   assert.equal(readNumber(writeNumber(38.5, ","), ","), 38.5);
 });
 
