@@ -84,6 +84,15 @@ function chosen(entry, n, form) {
   return entry[keys.find((key) => Object.hasOwn(entry, key))];
 }
 
+const RIGHT_TO_LEFT = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
+/** A text, isolated if it would reorder a sentence from right to left: a name from left to right. */
+function isolated(name) {
+  if (direction() !== "rtl" || name.includes("\u2068")) return name;
+  const letter = name.match(/\p{L}/u)?.[0];
+  return letter === undefined || RIGHT_TO_LEFT.test(letter) ? name : `\u2068${name}\u2069`;
+}
+
 const rules = new Map();
 
 /** The plural category of a number as it is written: in English "1" is one of something, and "1.0" is not. */
@@ -98,7 +107,7 @@ export function plural(digits) {
 
 /** A fact in the words and signs of the language. */
 export function text(fact, form) {
-  if (typeof fact === "string") return fact;
+  if (typeof fact === "string") return isolated(fact);
   if (typeof fact === "number" || typeof fact === "bigint") return written(figure(typeof fact === "number" ? Math.round(fact) : fact));
   if (fact.id) return said(fact, form);
   return fact.parts ? list(fact.parts.map((part) => text(part)), fact.between) : written(fact);
@@ -112,7 +121,7 @@ function written({ digits, grouped }) {
 
 function list(texts, between) {
   if (between !== null || texts.length < 2) return texts.join(between ?? "");
-  return say("list.and", { first: texts.slice(0, -1).join(", "), last: texts.at(-1) });
+  return say("list.and", { first: texts.slice(0, -1).join(current.entries["list.comma"]), last: texts.at(-1) });
 }
 
 /** The same where some facts are elements: texts and elements, one after the other. */

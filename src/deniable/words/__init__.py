@@ -9,12 +9,14 @@ Parameters  {name} is a text, a whole number, a `Figure` or a `Word`. {Name} is 
 Plurals     an entry with several forms ("one", "few", "other") is chosen by its parameter `n`, by the rule of the
             language's entry "language.plural" in the syntax of CLDR; the browser asks `Intl.PluralRules`
 Numbers     grouped and with the decimal sign of the language; dates as the language's entry "date" says
+Direction   in a language from right to left, names in other scripts are isolated, so that a line keeps its order
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -134,15 +136,24 @@ class Words:
         ('a, b and c', 'a; b')
         """
         if isinstance(fact, str):
-            return fact
+            return self._isolated(fact)
         if isinstance(fact, Word):
             return self._said(fact, form)
         if isinstance(fact, Sentence):
             entry = fact.texts.get(self.language) or next(iter(fact.texts.values()))
             return self._filled(entry, fact.facts, form)
         if isinstance(fact, Joined):
+            if fact.between == "":  # one name or quantity
+                return self._isolated("".join(part if isinstance(part, str) else self.text(part) for part in fact.parts))
             return self._joined([self.text(part) for part in fact.parts], fact.between)
         return self._number(fact if isinstance(fact, Figure) else Figure(str(fact)))
+
+    def _isolated(self, text: str) -> str:
+        """A text, isolated if it would reorder a sentence from right to left: a name from left to right."""
+        if self.entries.get("language.direction") != "rtl" or "\u2068" in text:
+            return text
+        stands_out = next((unicodedata.bidirectional(one) == "L" for one in text if one.isalpha()), False)
+        return f"\u2068{text}\u2069" if stands_out else text
 
     def _number(self, figure: Figure) -> str:
         whole, _, rest = figure.digits.partition(".")
@@ -156,7 +167,7 @@ class Words:
     def _joined(self, texts: list[str], between: str | None) -> str:
         if between is not None or len(texts) < 2:
             return (between or "").join(texts)
-        return self.say("list.and", first=", ".join(texts[:-1]), last=texts[-1])
+        return self.say("list.and", first=self._sign("list.comma").join(texts[:-1]), last=texts[-1])
 
     def date(self, seconds: int) -> str:
         """Seconds since 1970 as a date in UTC, with the time of day unless it is midnight.
