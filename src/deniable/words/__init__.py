@@ -144,7 +144,9 @@ class Words:
             return self._filled(entry, fact.facts, form)
         if isinstance(fact, Joined):
             if fact.between == "":  # one name or quantity
-                return self._isolated("".join(part if isinstance(part, str) else self.text(part) for part in fact.parts))
+                return self._isolated(
+                    "".join(part if isinstance(part, str) else self.text(part) for part in fact.parts)
+                )
             return self._joined([self.text(part) for part in fact.parts], fact.between)
         return self._number(fact if isinstance(fact, Figure) else Figure(str(fact)))
 
