@@ -31,6 +31,7 @@ LANGUAGES = tuple(sorted(path.stem for path in HERE.glob("*.json")))
 OTHER = "other"
 _PLACE = re.compile(r"\{([A-Za-z][a-z]*)(?::([a-z]+))?\}")
 _DIGITS = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_MARKS = re.compile("[\u200e\u200f\u2066-\u2069]")
 _RELATION = re.compile(r"([nivft])(?: % (\d+))? (!?=) ([\d,.]+)")
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
@@ -210,6 +211,11 @@ def _relates(relation: str, operands: Mapping[str, Decimal]) -> bool:
     ends = [one.partition("..") for one in ranges.split(",")]
     within = value == int(value) and any(int(low) <= value <= int(high or low) for low, _, high in ends)
     return within == (sign == "=")
+
+
+def without_marks(text: str) -> str:
+    """A sentence without the marks that keep its order on a page, for terminals, which print them or ignore them."""
+    return _MARKS.sub("", text)
 
 
 @cache
