@@ -1,10 +1,10 @@
 /** A form control for each kind of answer: a choice, a search, a number, a slider, text, or a group of those. */
 
 import { combobox } from "./combobox.js";
-import { h, newId, svg } from "./dom.js";
+import { bdi, h, newId, svg } from "./dom.js";
 import { label, quantity } from "./format.js";
 import { readNumber, writeNumber } from "./numbers.js";
-import { decimalSign, say } from "./words.js";
+import { decimalSign, rich, say } from "./words.js";
 
 const FEW = 12;
 export const unanswered = () => say("ask.unanswered");
@@ -30,7 +30,7 @@ export const FIELDS = {
  */
 export function questionField({ id, text, protocol }, number, changed, shared = new Map()) {
   const attributes = { class: "card", "data-question": id };
-  const title = number ? `${number}. ${text}` : text;
+  const title = [number ? `${number}. ` : "", bdi(text)];
   const { shape, clear = [], shared: strata = [] } = protocol;
   return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared }) };
 }
@@ -87,7 +87,7 @@ function categoryField(domain, name, { text, error, changed }) {
     return { content, input: box.input, value };
   }
   const inputs = labels.map((_, i) => h("input", { type: "radio", name, value: i, onchange: changed }));
-  const content = labels.map((one, i) => h("label", { class: "choice" }, inputs[i], one));
+  const content = labels.map((one, i) => h("label", { class: "choice" }, inputs[i], bdi(one)));
   const value = () => {
     const at = inputs.findIndex((input) => input.checked);
     return at < 0 ? undefined : domain.labels[at];
@@ -157,14 +157,14 @@ function sliderField({ low, high, unit }, name, around) {
     counted.show(number);
   }
   show();
-  const row = h("div", { class: "row" }, input, unit ? h("span", {}, unit) : null);
+  const row = h("div", { class: "row" }, input, unit ? bdi(unit) : null);
   return { content: [content, row, counted.element, slider], input, value, problem: () => misread(input) };
 }
 
 function textField(_domain, name, { text, error, changed }) {
   const id = newId("text");
   const input = h("input", {
-    id, name, type: "text", class: "long", autocomplete: "off", maxlength: 1000,
+    id, name, type: "text", class: "long", dir: "auto", autocomplete: "off", maxlength: 1000,
     "aria-describedby": `${id}-help ${error.id}`, oninput: changed,
   });
   const help = h("p", { class: "note", id: `${id}-help` }, say("ask.text"));
@@ -191,7 +191,7 @@ function setField({ items, most }, name, { text, error, changed }) {
   };
   const inputs = labels.map((_, i) => h("input", { type: "checkbox", name, value: i, onchange: ticked }));
   const none = noneBox(name, () => inputs.forEach((input) => (input.checked = false)), changed);
-  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], one)), none.element];
+  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], bdi(one))), none.element];
   const value = () => {
     const chosen = inputs.flatMap((input, i) => (input.checked ? [items.label(i)] : []));
     return chosen.length || none.box.checked ? chosen : undefined;
@@ -216,7 +216,7 @@ function manyItems(items, labels, note, name, { text, error, changed }) {
         };
         const button = { type: "button", class: "small second", onclick: remove };
         const words = say("ask.remove.item", { item: labels[at] });
-        return h("li", {}, labels[at], " ", h("button", { ...button, "aria-label": words }, say("ask.remove")));
+        return h("li", {}, bdi(labels[at]), " ", h("button", { ...button, "aria-label": words }, say("ask.remove")));
       }),
     );
   };
@@ -261,7 +261,7 @@ function keyField({ items, most, numbers }, name, { changed }) {
       oninput: edited,
     });
     const number = () => readNumber(field.value, decimalSign());
-    const row = h("div", { class: "row key" }, h("label", { class: "choice" }, box, words), field, unit ? h("span", {}, unit) : null, counted.element);
+    const row = h("div", { class: "row key" }, h("label", { class: "choice" }, box, bdi(words)), field, unit ? bdi(unit) : null, counted.element);
     return { box, field, number, edited, element: row, key: items.label(i) };
   });
   const untick = ({ box, edited }) => {
@@ -284,7 +284,7 @@ function keyField({ items, most, numbers }, name, { changed }) {
 function recordField({ columns }, name, { changed, shape, clear, strata, shared }) {
   const built = (column, i) => {
     const isClear = clear.includes(column.name);
-    const title = isClear ? say("ask.clear", { title: column.title }) : column.title;
+    const title = isClear ? rich("ask.clear", { title: bdi(column.title) }) : bdi(column.title);
     return fieldset(column.domain, `${name}-${i}`, column.title, { class: "part" }, changed, title);
   };
   const parts = columns.map((column, i) => {

@@ -6,7 +6,7 @@
 import { BrowserStore, Client, DeniableError } from "../deniable.js";
 import { Api } from "./api.js";
 import { differences, notOpen, shut, successor } from "./closing.js";
-import { focusOn, h, show, update } from "./dom.js";
+import { bdi, focusOn, h, show, update } from "./dom.js";
 import { period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
@@ -113,8 +113,8 @@ class SurveyView {
     if (this.#root.parentElement === document.querySelector("main")) document.title = name;
     show(
       this.#root,
-      h("h1", {}, name),
-      h("p", {}, rich("page.asked", { owner: h("b", {}, own.owner), purpose: own.purpose })),
+      h("h1", {}, bdi(name)),
+      h("p", {}, rich("page.asked", { owner: h("b", {}, bdi(own.owner)), purpose: bdi(own.purpose) })),
       this.#promise,
       this.#replaced,
       this.#said,

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
+import deniable
+from deniable.collect.server.pages import web_folder
+from deniable.protocols import GRR
+from deniable.surveys import Question, Survey
 from deniable.surveys.promises import promises
 from deniable.words import LANGUAGES, Entry, catalogue
+from tests.collect.surveys import terms
 from tests.web.pages.browser import new_context
-from tests.web.pages.service import Service
+from tests.web.pages.service import Service, serving
 from tests.web.pages.surveys import often, shapes, smoke, staged
 
 Open = Callable[[str], Any]
@@ -74,17 +83,20 @@ def looked_at(tab: Any) -> str:
     return seen + str(tab.evaluate(READ))
 
 
+@pytest.mark.parametrize("language", [one for one in LANGUAGES if one != "en"])
 @pytest.mark.parametrize("made", [smoke, often, staged, shapes])
-def test_no_english_sentence_is_left_in_german(service: Service, open_tab: Open, made: Callable[[str], Any]) -> None:
-    survey = made(f"auf Deutsch, {made.__name__}")
+def test_no_english_sentence_is_left(
+    service: Service, open_tab: Open, made: Callable[[str], Any], language: str
+) -> None:
+    survey = made(f"in {language}, {made.__name__}")
     service.publish(survey)
-    tab = open_tab(f"{service.survey_page(survey)}?lang=de")
-    shown = looked_at(tab)
-    assert english_in(shown, catalogue("de").entries) == set()
+    tab = open_tab(f"{service.survey_page(survey)}?lang={language}")
+    shown, words = looked_at(tab), catalogue(language)
+    assert english_in(shown, words.entries) == set()
     told = " ".join(shown.replace("\u00a0", " ").split())
-    for name, sentence in promises(survey, "browser", lasting=False, language="de").items():
+    for name, sentence in promises(survey, "browser", lasting=False, language=language).items():
         assert sentence in told or name == "often", name
-    assert "Ihre Meldung ist gezählt" in tab.inner_text("main")
+    assert any(words.say(f"outcome.{one}") in tab.inner_text("main") for one in ("sent", "drawn"))
 
 
 def test_a_sentence_that_is_not_translated_is_found(service: Service, open_tab: Open) -> None:
@@ -166,6 +178,57 @@ def test_every_sentence_fits_on_a_phone(service: Service, browser: Any, language
     wide = "() => { document.querySelector('main > section.card:last-child p').style.overflowWrap = 'normal'; }"
     tab.evaluate(wide)
     assert tab.evaluate(OVERFLOWS) != [], "the check can fail"
+    context.close()
+
+
+def test_adding_a_language_is_adding_a_file(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the package with one more file of words, which the page then offers and speaks."""
+    package = Path(deniable.__file__).parent
+    copied = tmp_path / "src" / "deniable"
+    shutil.copytree(package, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(web_folder(), tmp_path / "web", symlinks=True, ignore=shutil.ignore_patterns("test"))
+    added = dict(catalogue("en").entries) | {"language.name": "Esperanto", "page.send": "Hazardigu kaj sendu"}
+    (copied / "words" / "eo.json").write_text(json.dumps(added), encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
+    with serving(tmp_path, smoke()) as own:
+        context = new_context(browser)
+        tab = context.new_page()
+        tab.goto(own.survey_page(smoke()))
+        tab.wait_for_selector("form")
+        choices = {one.get_attribute("value"): one.inner_text() for one in tab.locator(f"{CHOICE} option").all()}
+        assert choices == {one: catalogue(one).entries["language.name"] for one in LANGUAGES} | {"eo": "Esperanto"}
+        tab.locator(CHOICE).select_option("eo")
+        expect(tab.locator("form button[type=submit]")).to_have_text("Hazardigu kaj sendu")
+        context.close()
+    said = "from deniable.words import LANGUAGES, catalogue; print(LANGUAGES, catalogue('eo').say('page.send'))"
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert "'eo'" in done.stdout
+    assert "Hazardigu kaj sendu" in done.stdout
+
+
+def test_arabic_is_read_from_right_to_left(service: Service, browser: Any) -> None:
+    """On a phone that prefers Arabic: questions begin at the right edge, and nothing is wider than the screen."""
+    question = Question("smoke", "هل تدخن؟", GRR(["نعم", "لا", "I do not know"], epsilon=1))
+    survey = Survey("عادات", [question], terms())
+    service.publish(survey)
+    context = new_context(browser, viewport={"width": 390, "height": 844}, locale="ar-EG")
+    tab = context.new_page()
+    tab.goto(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    assert (tab.get_attribute("html", "lang"), tab.get_attribute("html", "dir")) == ("ar", "rtl")
+    tab.evaluate("() => document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    assert tab.evaluate("() => document.documentElement.scrollWidth") <= 390
+    assert tab.evaluate(OVERFLOWS) == []
+    gaps = """(selector) => {
+        const text = document.querySelector(selector), card = text.closest("fieldset").getBoundingClientRect();
+        const own = text.getBoundingClientRect();
+        return [own.left - card.left, card.right - own.right];
+    }"""
+    for selector in ("form legend bdi", "form .choice bdi"):
+        left, right = tab.evaluate(gaps, selector)
+        assert right < 80 < left, selector
+    directions = "(at) => getComputedStyle(document.querySelectorAll('form .choice bdi')[at]).direction"
+    assert [tab.evaluate(directions, at) for at in (0, 1, 2)] == ["rtl", "rtl", "ltr"]
     context.close()
 
 
