@@ -29,7 +29,7 @@ export const FIELDS = {
  * undefined while there is none; `problem()` says what is wrong with what was typed, or null.
  */
 export function questionField({ id, text, protocol }, number, changed, shared = new Map()) {
-  const attributes = { class: "card", "data-question": id };
+  const attributes = { class: "question", "data-question": id };
   const title = number ? `${number}. ${text}` : text;
   const { shape, clear = [], shared: strata = [] } = protocol;
   return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared }) };

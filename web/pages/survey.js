@@ -7,16 +7,24 @@ import { BrowserStore, Client, DeniableError } from "../deniable.js";
 import { Api } from "./api.js";
 import { differences, notOpen, shut, successor } from "./closing.js";
 import { focusOn, h, show, update } from "./dom.js";
-import { period } from "./format.js";
+import { moment, period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
-import { promise, spent, terms } from "./promise.js";
 import { questionField, unanswered } from "./questions.js";
 import { incomplete, reasonOf, refusal, titleOf } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
-import { direction, language, LANGUAGES, preferred, rich, say, speak } from "./words.js";
+import { riskCard } from "./risk.js";
+import { spent, terms } from "./terms.js";
+import { direction, duration, language, LANGUAGES, preferred, say, speak } from "./words.js";
 
 const RETRY_SECONDS = 15;
+const FIELD_SECONDS = 15; // that a field takes to be read and answered
+
+/** About how long the questions take, in whole minutes. */
+function minutesOf({ questions }) {
+  const fields = questions.reduce((sum, { protocol: { domain } }) => sum + (domain.columns?.length ?? 1), 0);
+  return duration(60 * Math.max(1, Math.round((fields * FIELD_SECONDS) / 60)));
+}
 
 /** Why nothing is asked any more, in the words of whoever is asked. */
 function usedUp({ owner, group, related }, submissions) {
@@ -55,6 +63,7 @@ class SurveyView {
   #left = new Map(); // epoch -> bytes that left while this page was open; the ledger erases them
   #leaving;
   #promise = h("div", {});
+  #terms = h("div", {});
   #lasting = false;
   #agreed = false;
   #shown = null;
@@ -113,16 +122,23 @@ class SurveyView {
     if (this.#root.parentElement === document.querySelector("main")) document.title = name;
     show(
       this.#root,
+      h("p", { class: "soft" }, say("survey.by", { owner: own.owner, n: this.#survey.questions.length, time: minutesOf(this.#survey) })),
       h("h1", {}, name),
-      h("p", {}, rich("page.asked", { owner: h("b", {}, own.owner), purpose: own.purpose })),
+      h("p", { class: "soft" }, own.purpose),
       this.#promise,
       this.#replaced,
       this.#said,
       this.#form,
       this.#life,
       this.#message,
-      this.#sent,
-      this.#leaving.element,
+      h(
+        "footer",
+        { class: "survey" },
+        h("p", { class: "soft" }, say("survey.until", { expires: moment(own.expires) })),
+        this.#terms,
+        this.#sent,
+        this.#leaving.element,
+      ),
     );
     await this.refresh();
     this.#deliverWaiting();
@@ -131,7 +147,8 @@ class SurveyView {
   /** The promise, with a note where the browser may forget what was sent. */
   #say(lasting) {
     this.#lasting = lasting;
-    update(this.#promise, promise(this.#survey, lasting), terms(this.#survey, this.#spent, lasting, this.#server)); // what is open stays so
+    update(this.#promise, riskCard(this.#survey, lasting)); // what is open stays so
+    update(this.#terms, terms(this.#survey, this.#spent, lasting, this.#server));
   }
 
   async #persist() {
@@ -267,7 +284,7 @@ class SurveyView {
       event.preventDefault();
       this.#send();
     };
-    const look = h("button", { type: "button", class: "second", onclick: () => this.#rehearse(true) }, say("page.look"));
+    const look = h("button", { type: "button", class: "quiet", onclick: () => this.#rehearse(true) }, say("page.look"));
     const form = h(
       "form",
       { novalidate: true, autocomplete: "off", onsubmit: submit },

@@ -67,7 +67,7 @@ RECORD = {
     "domain": {"kind": "records", "columns": [{"name": name, "domain": spec["domain"]} for name, spec in COLUMNS]},
     "groups": [{"weight": 1, "protocol": spec} for _, spec in COLUMNS],
 }
-SEND = "form >> text=Randomize and send"
+SEND = "form >> text=Scramble and send"
 COUNTED = "text=your report is counted"
 
 
@@ -173,7 +173,7 @@ def test_a_number_beyond_an_end_is_taken_as_the_page_says(canned: Any) -> None:
     expect(counted).to_be_empty()
     tab.locator("input.number").fill("100000")
     expect(counted).to_have_text("This is counted as 100.5\u00a0hours, the nearest end of the range.")
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("Your answer, which stays in this browser: 100000 hours")
     expect(life).to_contain_text("Your answer lies beyond an end, so it is taken as 100.5\u00a0hours.")
@@ -203,7 +203,7 @@ def test_a_record_asks_for_every_part_and_reports_one(canned: Any) -> None:
     tab.get_by_label("age", exact=True).fill("40")
     expect(parts.nth(1).locator(".error")).to_have_text("")
     tab.get_by_label("pita", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("hours: 12 hours; age: 40; bread: pita")
     expect(life).to_contain_text("Nothing about the other parts is in the report.")
@@ -221,7 +221,7 @@ def test_a_table_is_asked_like_a_list_of_answers(canned: Any) -> None:
     tab, survey = canned(loaf=TABLE)
     assert tab.locator("form label.choice").all_inner_texts() == ["rye", "spelt", "pita"]
     tab.get_by_label("rye", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("“dark” 66.67\u00a0%, “light” 33.33\u00a0%. One is drawn.")
     tab.click(SEND)
@@ -678,7 +678,7 @@ def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     tab.get_by_label("sleep", exact=True).fill("7.5")
     tab.get_by_label("f", exact=True).check()
     tab.get_by_label("daily", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     expect(tab.locator("body")).to_contain_text("goes along as it is")
     expect(tab.locator("body")).to_contain_text("Your sex and tea together are one of 4 combinations")
     tab.click(SEND)
@@ -787,7 +787,7 @@ def test_boxes_are_ticked_and_keys_get_numbers(canned: Any) -> None:
     expect(stars).to_contain_text("This is counted as 5\u00a0stars, the nearest end of the range.")
     assert survey.bodies == []
     number.fill("4.5")
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("Your answer, which stays in this browser: mail, music, news, notes")
     expect(life).to_contain_text("maps: 4.5\u00a0stars")

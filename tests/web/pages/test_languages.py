@@ -110,7 +110,7 @@ def test_a_respondent_switches_the_language_and_keeps_what_was_filled_in(service
     tab.locator("form input.number").fill("33")
     tab.locator(CHOICE).focus()
     tab.locator(CHOICE).select_option("de")
-    expect(tab.locator("form button[type=submit]")).to_have_text("Zufällig verändern und senden")
+    expect(tab.locator("form button[type=submit]")).to_have_text("Verwürfeln und senden")
     assert tab.get_attribute("html", "lang") == "de"
     assert tab.url.endswith("?lang=de"), "the choice stays when the page is loaded again"
     assert tab.locator("form input[type=radio]").nth(1).is_checked()
@@ -119,9 +119,9 @@ def test_a_respondent_switches_the_language_and_keeps_what_was_filled_in(service
     assert tab.locator(".mark").inner_text() == "Umfragen"
     expect(tab.locator(CHOICE)).to_be_focused()
     tab.reload()
-    expect(tab.locator("form button[type=submit]")).to_have_text("Zufällig verändern und senden")
+    expect(tab.locator("form button[type=submit]")).to_have_text("Verwürfeln und senden")
     tab.locator(CHOICE).select_option("en")
-    expect(tab.locator("form button[type=submit]")).to_have_text("Randomize and send")
+    expect(tab.locator("form button[type=submit]")).to_have_text("Scramble and send")
 
 
 @pytest.mark.parametrize(

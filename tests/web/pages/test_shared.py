@@ -24,7 +24,7 @@ def test_a_browser_sends_each_collector_its_part(two: Any, open_tab: Callable[[s
         assert promises(survey, "browser", lasting=False)[name] in shown, name
     tab.get_by_label("no", exact=True).check()
     tab.locator("form input.number").fill("7")
-    tab.click("form >> text=Randomize and send")
+    tab.click("form >> text=Scramble and send")
     tab.wait_for_selector("text=all collectors have taken their parts")
     sent = [(address, body) for address, body in posted if body]
     assert [address for address, _ in sent] == [

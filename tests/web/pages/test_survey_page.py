@@ -24,7 +24,7 @@ from tests.web.pages.surveys import often, shapes, single, smoke, staged, ten, t
 
 Open = Callable[[str], Any]
 COUNTED = "text=your report is counted"
-SEND = "form >> text=Randomize and send"
+SEND = "form >> text=Scramble and send"
 
 
 def answer(tab: Any, label: str = "yes") -> None:
@@ -99,7 +99,7 @@ def test_the_budget_is_what_is_left_now(service: Service, open_tab: Open) -> Non
     survey = smoke("budget")
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
-    tab.click("text=The terms of this survey")
+    tab.click("text=Terms and fingerprint")
     terms = tab.locator("dl.facts")
     expect(terms).to_contain_text("has spent epsilon 0 of at most 100")
     audit = tab.locator("text=Audit of this survey").get_attribute("href")
@@ -133,7 +133,7 @@ def test_every_kind_of_control_can_be_answered(service: Service, open_tab: Open)
     tab.fill("[role=combobox]", "month 13")
     tab.get_by_label("How old are you?").fill("44")
     tab.get_by_label("Your word of the year?").fill("perhaps")
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     assert "month 13" in tab.inner_text("section[aria-label='Life of a report']")
     tab.click(SEND)
     tab.wait_for_selector(COUNTED)
@@ -209,7 +209,7 @@ def test_a_rehearsal_is_not_what_is_sent(service: Service, open_tab: Open, log: 
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
     tab.get_by_label("rye", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     ids = set()
     for _ in range(3):
@@ -217,7 +217,7 @@ def test_a_rehearsal_is_not_what_is_sent(service: Service, open_tab: Open, log: 
         life.get_by_text("Throw the coins again").click()
     assert len(ids) == 3
     assert log.posts == []
-    life.get_by_text("Randomize and send").click()
+    life.get_by_text("Scramble and send").click()
     tab.wait_for_selector(COUNTED)
     tab.click("summary >> text=The 26 bytes")
     assert "".join(tab.locator("[data-state=sent] .bytes span").all_inner_texts()[8:24]) not in ids
@@ -264,7 +264,7 @@ def check_life(tab: Any, survey: Survey) -> None:
         number.fill("".join(re.findall(r"from (\S+)", note)[:1]).replace(",", "") or "1")
     for field in tab.locator("form fieldset:has(> label > input[type=radio])").all():
         field.locator("input[type=radio]").first.check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     stories, spans, rows = tab.locator("section[aria-label='Life of a report']").evaluate(
         """life => [
             [...life.querySelectorAll("ol.steps")].map((story) => story.querySelectorAll("li").length),
@@ -458,7 +458,7 @@ def test_a_browser_that_deletes_its_record_says_that_it_may(service: Service, op
     tab = open_tab(service.survey_page(survey))
     for times in range(1, 4):
         tab.wait_for_selector("form")
-        tab.click("text=The terms of this survey")
+        tab.click("text=Terms and fingerprint")
         tab.click("text=What these numbers mean")
         shown = tab.inner_text("main").replace("\u00a0", " ")
         assert "spent epsilon 0 of at most 3" in shown
@@ -550,15 +550,15 @@ def test_a_survey_in_two_stages_says_what_is_kept_and_what_all_reports_tell(serv
     assert said["factor"] in opened
     assert said["sure"] in opened
     tab.get_by_label("fair", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     assert "the coins of the first stage are thrown once per answer" in life.inner_text()
     assert life.locator("ol.steps li").count() == 5
-    life.get_by_text("Randomize and send").click()
+    life.get_by_text("Scramble and send").click()
     tab.wait_for_selector(COUNTED)
     assert "what it was randomized to, to draw reports from" in tab.inner_text("main")
     assert "Until you close this page the bytes that left are shown below" in tab.inner_text("main")
-    tab.click("summary >> text=The terms of this survey")
+    tab.click("summary >> text=Terms and fingerprint")
     assert "has spent epsilon 1 of at most 2" in tab.inner_text("main"), "what the state costs"
 
 
