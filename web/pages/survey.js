@@ -375,7 +375,7 @@ class SurveyView {
 /** A choice of language, in the names that speakers give them. */
 function languageChoice(change) {
   const options = Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language() }, name));
-  const name = h("span", {}, say("page.language"));
+  const name = h("span", { class: "hidden" }, say("page.language"));
   const choice = h("select", { onchange: () => change(choice.value).then(() => (name.textContent = say("page.language"))) }, options);
   return h("label", { class: "languages" }, name, choice);
 }

@@ -128,6 +128,7 @@ def test_two_lines_embed_a_survey(service: Service, elsewhere: str, open_tab: Op
         # Scripts and styles are fetched by the site's own rules; reports and surveys by ours.
         if "/v1/" in one["url"]:
             assert "referer" not in one["headers"]
+    tab.click("summary >> text=Leave")
     tab.click("text=Opt out")
     tab.wait_for_selector("text=You have opted out")
     log.requests.clear()

@@ -20,7 +20,7 @@ def test_a_browser_sends_each_collector_its_part(two: Any, open_tab: Callable[[s
     tab.on("request", lambda request: posted.append((request.url, request.post_data_buffer or b"")))
     tab.wait_for_selector("form")
     shown = " ".join(tab.locator("main").text_content().replace("\u00a0", " ").split())
-    for name in ("collectors", "seen", "band", "sure", "device", "kept"):
+    for name in ("line", "collectors", "band", "sure", "device", "kept"):
         assert promises(survey, "browser", lasting=False)[name] in shown, name
     tab.get_by_label("no", exact=True).check()
     tab.locator("form input.number").fill("7")
