@@ -407,7 +407,7 @@ def test_strata_are_in_the_report_and_the_numbers_are_about_the_rest() -> None:
     said = promises(survey)
     assert said["clear"].startswith("Your country and version are not protected. They are sent as written")
     assert "parts" not in said
-    assert "Only country and version is sent as it is, and Example Institute can read it." in said["line"]
+    assert "Only country and version is not scrambled: Example Institute can read it." in said["line"]
     assert "clear" not in promises(asked([GRR(2, 1)], RULES["once"]))
     channel = protocol.channel()
     place = np.array([int(output[:2], 16) for output in channel.outputs])

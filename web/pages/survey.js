@@ -8,9 +8,11 @@ import { Api } from "./api.js";
 import { differences, notOpen, shut, successor } from "./closing.js";
 import { focusOn, h, show, update } from "./dom.js";
 import { moment, period } from "./format.js";
+import { draftBox, filledIn, forget, refill } from "./drafts.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
-import { questionField, unanswered } from "./questions.js";
+import { pager } from "./pages.js";
+import { questionField } from "./questions.js";
 import { incomplete, reasonOf, refusal, titleOf } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
 import { riskCard } from "./risk.js";
@@ -33,19 +35,7 @@ function usedUp({ owner, group, related }, submissions) {
   return `${say("limit", { owner, group })}${again ? ` ${say("limit.withdrawn")}` : ""}`;
 }
 
-/** The controls of a form that hold answers; a slider follows its field. */
-const inputsOf = (form) => [...form.querySelectorAll("input:not([type=range])")];
-
-function refill(input, { value, checked }) {
-  if (input.type === "radio" || input.type === "checkbox") {
-    if (!checked) return;
-    input.checked = true;
-    input.dispatchEvent(new Event("change"));
-  } else if (value) {
-    input.value = value;
-    input.dispatchEvent(new Event("input"));
-  }
-}
+const PHONE = "(max-width: 36rem)";
 
 class SurveyView {
   #root;
@@ -70,11 +60,15 @@ class SurveyView {
   #outcome = null;
   #form = h("div", {});
   #sending = false;
+  #options;
+  #pager = null;
 
-  constructor(root, client, server) {
+  /** `options`: `paged` is true or false where the page decides, `compact` leaves out the head, `tell(name, detail)` hears events. */
+  constructor(root, client, server, options) {
     this.#root = root;
     this.#server = server;
     this.#client = client;
+    this.#options = options;
     this.#label();
   }
 
@@ -82,6 +76,7 @@ class SurveyView {
   #label() {
     const done = () => {
       this.#left.clear();
+      if (this.#survey) forget(this.#survey.fingerprint);
       return this.#survey ? this.refresh() : this.start();
     };
     this.#leaving = leaving(this.#client, () => this.#survey, done);
@@ -90,15 +85,20 @@ class SurveyView {
 
   /** Say everything again, in the language that is spoken now; what was filled in stays. */
   async again() {
-    const filled = inputsOf(this.#form).map(({ value, checked }) => ({ value, checked }));
+    const filled = filledIn(this.#form);
     this.#label();
     this.#life.hidden = true;
     this.#shown = null;
     show(this.#message);
     show(this.#form);
     await this.start();
-    const inputs = inputsOf(this.#form);
-    if (inputs.length === filled.length) inputs.forEach((input, i) => refill(input, filled[i]));
+    refill(this.#form, filled);
+  }
+
+  /** Show a refusal, and tell the page around the survey. */
+  #refuse(place, error, again = null) {
+    this.#options.tell("refused", { kind: error instanceof DeniableError ? error.kind : "other" });
+    show(place, refusal(error, again));
   }
 
   async start() {
@@ -110,10 +110,10 @@ class SurveyView {
         this.#leaving.offer(await this.#client.state());
         return show(this.#root, this.#optedOut(), this.#leaving.element);
       }
-      return show(this.#root, refusal(error, error.kind === "network" ? () => this.start() : null));
+      return this.#refuse(this.#root, error, error.kind === "network" ? () => this.start() : null);
     }
     if (!this.#survey.terms) {
-      return show(this.#root, refusal(new DeniableError("closed", say("refusal.files"))));
+      return this.#refuse(this.#root, new DeniableError("closed", say("refusal.files")));
     }
     const { name, terms: own } = this.#survey;
     this.#say((await this.#client.state()).persisted === true);
@@ -122,9 +122,7 @@ class SurveyView {
     if (this.#root.parentElement === document.querySelector("main")) document.title = name;
     show(
       this.#root,
-      h("p", { class: "soft" }, say("survey.by", { owner: own.owner, n: this.#survey.questions.length, time: minutesOf(this.#survey) })),
-      h("h1", {}, name),
-      h("p", { class: "soft" }, own.purpose),
+      this.#options.compact ? null : this.#head(),
       this.#promise,
       this.#replaced,
       this.#said,
@@ -141,7 +139,15 @@ class SurveyView {
       ),
     );
     await this.refresh();
+    this.#options.tell("ready", { fingerprint: this.#survey.fingerprint });
     this.#deliverWaiting();
+  }
+
+  /** Who asks, how long it takes, and why. */
+  #head() {
+    const { name, questions, terms: own } = this.#survey;
+    const by = { owner: own.owner, n: questions.length, time: minutesOf(this.#survey) };
+    return [h("p", { class: "soft" }, say("survey.by", by)), h("h1", {}, name), h("p", { class: "soft" }, own.purpose)];
   }
 
   /** The promise, with a note where the browser may forget what was sent. */
@@ -282,16 +288,28 @@ class SurveyView {
     this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale, shared));
     const submit = (event) => {
       event.preventDefault();
-      this.#send();
+      if (!this.#pager.forward()) this.#send(); // Enter in a field of an earlier page goes to the next
     };
     const look = h("button", { type: "button", class: "quiet", onclick: () => this.#rehearse(true) }, say("page.look"));
+    const last = h("div", { class: "row" }, h("button", { type: "submit" }, say("page.send")), look);
+    const paged = this.#options.paged ?? matchMedia(PHONE).matches;
+    const check = (one) => {
+      const fault = one.fault();
+      one.complain(fault);
+      if (fault) one.focus();
+      return fault === null;
+    };
+    this.#pager = pager(this.#fields, last, check, paged);
     const form = h(
       "form",
       { novalidate: true, autocomplete: "off", onsubmit: submit },
+      this.#pager.head,
       this.#fields.map(({ element }) => element),
-      h("div", { class: "row" }, h("button", { type: "submit" }, say("page.send")), look),
+      this.#pager.element,
+      last,
     );
     show(this.#form, form);
+    form.append(draftBox(form, this.#survey.fingerprint));
   }
 
   /** The answers, or null after saying which are missing. */
@@ -300,7 +318,7 @@ class SurveyView {
     let first = null;
     for (const field of this.#fields) {
       const value = field.value();
-      let problem = field.problem() ?? (value === undefined ? unanswered() : null);
+      let problem = field.fault();
       if (!problem) {
         try {
           this.#survey.questions.find(({ id }) => id === field.id).protocol.encode(value);
@@ -312,6 +330,7 @@ class SurveyView {
       if (problem) first ??= field;
       values[field.id] = value;
     }
+    if (first) this.#pager.go(first);
     first?.focus();
     return first ? null : values;
   }
@@ -347,9 +366,11 @@ class SurveyView {
       if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, say("refusal.nothing")));
       const { fresh, epoch, bytes } = await this.#client.answer(values, { acceptChanges: this.#agreed });
       if (fresh) this.#left.set(epoch, bytes);
+      forget(this.#survey.fingerprint);
+      this.#options.tell("sent", { fingerprint: this.#survey.fingerprint, epoch, fresh });
       show(this.#message, fresh ? null : h("p", { class: "card warn" }, say("answered.before")));
     } catch (error) {
-      show(this.#message, refusal(error));
+      this.#refuse(this.#message, error);
     } finally {
       clearInterval(look);
       this.#sending = false;
@@ -382,9 +403,10 @@ function languageChoice(change) {
 
 /**
  * Show the survey of this fingerprint in `root`; `server` is where it is collected. `languages` are preferred to those of the
- * browser, and `spoken` is told which language is spoken from now on and its direction.
+ * browser, and `spoken` is told which language is spoken from now on and its direction. `paged` shows one question at a time or
+ * never does, `compact` leaves out the head, and `tell(name, detail)` hears "ready", "sent" and "refused".
  */
-export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined }) {
+export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined, ...options }) {
   await speak(preferred(...languages, ...navigator.languages));
   const told = () => spoken(language(), direction());
   const place = h("div", {});
@@ -402,7 +424,7 @@ export async function mountSurvey(root, { server, fingerprint, languages = [], s
     } catch (error) {
       return show(place, refusal(error));
     }
-    view = new SurveyView(place, client, server.replace(/\/*$/, "/"));
+    view = new SurveyView(place, client, server.replace(/\/*$/, "/"), { tell: () => undefined, ...options });
     return view.start().catch((error) => show(place, refusal(error)));
   };
   told();

@@ -96,7 +96,9 @@ def test_every_sentence_is_on_the_page(service: Service, open_tab: Open) -> None
         shown = " ".join(tab.locator("main").text_content().replace("\u00a0", " ").split())
         for name, sentence in promises(survey, "browser", lasting=False).items():
             # What cannot be taken back stands in the dialog.
-            parts = re.split(" ?“[^”]*” ", sentence) if name == "guess" else [sentence]  # the page has the text above it
+            parts = (
+                re.split(" ?“[^”]*” ", sentence) if name == "guess" else [sentence]
+            )  # the page has the text above it
             assert all(part in shown for part in parts) or name == "leaving", (survey.name, name)
         (level,) = {colour(one) for one in guesses(survey)} - {""} or {""}
         assert tab.locator(".promise").get_attribute("class").split()[2:] == ([level] if level else [])
