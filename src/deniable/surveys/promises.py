@@ -3,9 +3,9 @@
 One list     `promises(survey)` gives all of them by name; page and command line print nothing else about privacy.
              The sentences are in `words/en.json` and in the file of each other language. This file computes the facts
              that they are filled with, `web/pages/promises.js` computes them by itself, and a test compares the two
-Line         answers are scrambled here before they are sent. It names what is sent in clear, and the number where guesses
-             from one report are right in 75 of 100 cases or more and the report adds 10 or more. "Find out" is used
-             from 90 on only, and only for a figure that is not a bound
+Line         answers are scrambled here before they are sent. It names what is sent in clear, and the number where
+             guesses from one report are right in 75 of 100 cases or more and the report adds 10 or more. "Find out"
+             is used from 90 on only, and only for a figure that is not a bound
 Guess        how often somebody who thinks all answers equally likely guesses right, per question: without a report,
              with it, and after all that a device may send (`right_guesses`). Bounds are rounded up and say "at most"
 Bands        by the question that is easiest to guess, from all that a device may send: weak from 90 right guesses of

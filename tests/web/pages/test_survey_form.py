@@ -1,4 +1,4 @@
-"""The form of the survey page: on a phone, with numbers of every language, one question at a time, kept over a reload."""
+"""The form of the survey page: on a phone, with numbers of every language, page by page, kept over a reload."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ BEFORE = """() => {
     const first = document.querySelector("form fieldset");
     const before = (node) => first.compareDocumentPosition(node) & Node.DOCUMENT_POSITION_PRECEDING;
     const shown = [...document.querySelectorAll("body *")].filter((one) => before(one) && one.checkVisibility());
-    const own = (one) => [...one.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data).join(" ");
+    const isText = ({ nodeType }) => nodeType === Node.TEXT_NODE;
+    const own = (one) => [...one.childNodes].filter(isText).map((node) => node.data).join(" ");
     const texts = shown.filter((one) => !one.closest("select, noscript, script, style")).map(own);
     const stops = shown.filter((one) => one.matches("a[href], button, input, select, summary, [tabindex='0']"));
     const words = texts.join(" ").split(/\\s+/).filter((word) => /[\\p{L}\\p{N}]/u.test(word));
@@ -64,7 +65,7 @@ def numbers(name: str) -> Survey:
 def test_a_number_is_never_sent_otherwise_than_it_was_written(
     service: Service, open_tab: Open, log: Log, language: str
 ) -> None:
-    """The separator of another language, nothing at all and what lies outside of the range: a notice, and no request."""
+    """The separator of another language, nothing, and what lies outside of the range: a notice, and no request."""
     survey, sign = numbers(f"numbers, {language}"), catalogue(language).entries["number.decimal"]
     service.publish(survey)
     tab = open_tab(f"{service.survey_page(survey)}?lang={language}")
