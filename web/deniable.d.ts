@@ -74,10 +74,23 @@ export type Domain =
     /** Values beyond an end are read as that end. */
     | (AnyDomain<number> & NumberDomain & { readonly kind: "interval" })
     /** Answers are objects with one value per column. */
-    | (AnyDomain<readonly unknown[]> & {
-          readonly kind: "records";
-          readonly columns: readonly { readonly name: string; readonly title: string; readonly domain: Domain }[];
-      });
+    | (AnyDomain<readonly unknown[]> & RecordDomain & { readonly kind: "records" })
+    /** Answers are { north, east }, counted from 1; `shape` is [rows, columns]. */
+    | (AnyDomain<readonly unknown[]> & RecordDomain & { readonly kind: "grid"; readonly shape: readonly [number, number]; readonly cell: string })
+    /** Answers are arrays of items; of more than `most` some are drawn. */
+    | (AnyDomain<readonly number[]> & SetDomain & { readonly kind: "sets" })
+    /** Answers are objects with a number for some of the keys. */
+    | (AnyDomain<readonly (readonly [number, number])[]> & SetDomain & { readonly kind: "key-numbers"; readonly numbers: NumberDomain })
+    | (AnyDomain<Uint8Array> & { readonly kind: "short text" | "bit strings"; readonly bits: number; readonly key: string });
+
+interface RecordDomain {
+    readonly columns: readonly { readonly name: string; readonly title: string; readonly domain: Domain }[];
+}
+
+interface SetDomain {
+    readonly items: ListedDomain<Answer>;
+    readonly most: number;
+}
 
 /** The names that a spec may use here. */
 export const KINDS: {
@@ -88,7 +101,7 @@ export const KINDS: {
 };
 
 /** Between which inputs a level holds. Levels of different relations are never added. */
-export type Relation = "any" | "metric" | "profiles" | "edge" | "stream";
+export type Relation = "any" | "metric" | "profiles" | "edge" | "stream" | "sum";
 
 export interface Protocol {
     /** One of `KINDS.protocols`. */

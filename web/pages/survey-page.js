@@ -2,7 +2,6 @@
 
 import { ROOT } from "./api.js";
 import { mountSurvey } from "./survey.js";
-import { say } from "./words.js";
 
 const fingerprint = decodeURIComponent(location.pathname.split("/").at(-1));
 const address = new URL(location.href);
@@ -12,8 +11,6 @@ const asked = address.searchParams.get("lang");
 function spoken(language, direction) {
   document.documentElement.lang = language;
   document.documentElement.dir = direction;
-  for (const element of document.querySelectorAll("[data-word]")) element.textContent = say(element.dataset.word);
-  for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", say(element.dataset.label));
   if (document.documentElement.dataset.spoken) {
     address.searchParams.set("lang", language);
     history.replaceState(null, "", address);

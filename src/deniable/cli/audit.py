@@ -197,7 +197,7 @@ def _print(found: Audit, seed: int | None, survey: Survey | None) -> None:
     output.prose(found.words if survey is None else f"{found.words}. {summary(survey)}")
     if survey is not None:
         said = promises(survey)
-        for name in ("guess", "seen", "sure"):
+        for name in ("line", "guess", "sure"):
             output.prose(shown(said[name]))
     if found.parts:
         output.write("\n")

@@ -67,7 +67,7 @@ RECORD = {
     "domain": {"kind": "records", "columns": [{"name": name, "domain": spec["domain"]} for name, spec in COLUMNS]},
     "groups": [{"weight": 1, "protocol": spec} for _, spec in COLUMNS],
 }
-SEND = "form >> text=Randomize and send"
+SEND = "form >> text=Scramble and send"
 COUNTED = "text=your report is counted"
 
 
@@ -159,7 +159,7 @@ def test_decimals_are_those_of_the_language_and_others_are_refused(canned: Any) 
     slider.focus()
     tab.keyboard.press("ArrowLeft")
     number.fill("38,5")
-    tab.click("text=Ansehen, was gesendet würde")
+    tab.click("text=Zeigen, was gesendet würde")
     expect(tab.locator("section[aria-label='Das Leben einer Meldung']")).to_contain_text("Browser bleibt: 38.5 hours")
     tab.click("button[type=submit]")
     tab.wait_for_selector("text=Ihre Meldung ist gezählt")
@@ -173,7 +173,7 @@ def test_a_number_beyond_an_end_is_taken_as_the_page_says(canned: Any) -> None:
     expect(counted).to_be_empty()
     tab.locator("input.number").fill("100000")
     expect(counted).to_have_text("This is counted as 100.5\u00a0hours, the nearest end of the range.")
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("Your answer, which stays in this browser: 100000 hours")
     expect(life).to_contain_text("Your answer lies beyond an end, so it is taken as 100.5\u00a0hours.")
@@ -203,7 +203,7 @@ def test_a_record_asks_for_every_part_and_reports_one(canned: Any) -> None:
     tab.get_by_label("age", exact=True).fill("40")
     expect(parts.nth(1).locator(".error")).to_have_text("")
     tab.get_by_label("pita", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("hours: 12 hours; age: 40; bread: pita")
     expect(life).to_contain_text("Nothing about the other parts is in the report.")
@@ -221,7 +221,7 @@ def test_a_table_is_asked_like_a_list_of_answers(canned: Any) -> None:
     tab, survey = canned(loaf=TABLE)
     assert tab.locator("form label.choice").all_inner_texts() == ["rye", "spelt", "pita"]
     tab.get_by_label("rye", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("“dark” 66.67\u00a0%, “light” 33.33\u00a0%. One is drawn.")
     tab.click(SEND)
@@ -528,7 +528,7 @@ def test_places_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     ids = bits.words(8_000).view(np.uint8).reshape(4_000, ID_BYTES).copy()
     service.fill_with(survey, current(survey), Crowd(ids, np.asarray(protocol.privatize(answers, bits))))
     tab = open_tab(service.survey_page(survey))
-    expect(tab.locator(".promise")).to_contain_text("Roughly where you are is not hidden")
+    expect(tab.locator(".promise")).to_contain_text("can tell roughly where you are, and not exactly")
     expect(tab.locator(".promise")).to_contain_text("One cell side is 500 m.")
     picker = tab.locator("svg.places")
     box = picker.bounding_box()
@@ -615,7 +615,7 @@ def test_a_record_from_a_browser_to_the_dashboard(service: Service, open_tab: Op
         service.fill_with(survey, epoch, Crowd(ids, reports))
     tab = open_tab(service.survey_page(survey))
     tab.wait_for_selector("form")
-    promised = tab.locator("section.promise").inner_text()
+    promised = tab.locator("section.promise").text_content()
     assert promises(survey, "browser")["parts"] in promised.replace("\u00a0", " ")
     tab.get_by_label("no", exact=True).check()
     tab.get_by_label("children", exact=True).fill("2")
@@ -670,7 +670,7 @@ def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     service.fill_with(survey, current(survey), Crowd(ids, np.hstack(each)))
     tab = open_tab(service.survey_page(survey))
     tab.wait_for_selector("form")
-    promised = tab.locator("section.promise").inner_text().replace("\u00a0", " ")
+    promised = tab.locator("section.promise").text_content().replace("\u00a0", " ")
     assert promises(survey, "browser")["clear"] in promised
     expect(tab.get_by_text("country (sent in clear)")).to_have_count(1)
     tab.get_by_label("pl", exact=True).check()
@@ -678,7 +678,7 @@ def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     tab.get_by_label("sleep", exact=True).fill("7.5")
     tab.get_by_label("f", exact=True).check()
     tab.get_by_label("daily", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     expect(tab.locator("body")).to_contain_text("goes along as it is")
     expect(tab.locator("body")).to_contain_text("Your sex and tea together are one of 4 combinations")
     tab.click(SEND)
@@ -729,8 +729,8 @@ def test_a_profile_mechanism_from_a_browser_to_the_dashboard(service: Service, o
     service.fill_with(survey, current(survey), Crowd(ids, reports))
     tab = open_tab(service.survey_page(survey))
     tab.wait_for_selector("form")
-    promised = tab.locator("section.promise").inner_text().replace("\u00a0", " ")
-    for name in ("band", "guess", "seen", "profiles"):
+    promised = tab.locator("section.promise").text_content().replace("\u00a0", " ")
+    for name in ("line", "guess", "band", "profiles"):
         assert promises(survey, "browser")[name] in promised
     assert "whatever else is known about you" not in promised
     asked = tab.locator("form").inner_text()
@@ -787,7 +787,7 @@ def test_boxes_are_ticked_and_keys_get_numbers(canned: Any) -> None:
     expect(stars).to_contain_text("This is counted as 5\u00a0stars, the nearest end of the range.")
     assert survey.bodies == []
     number.fill("4.5")
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     expect(life).to_contain_text("Your answer, which stays in this browser: mail, music, news, notes")
     expect(life).to_contain_text("maps: 4.5\u00a0stars")
@@ -946,7 +946,7 @@ def test_tables_of_columns_from_a_browser_to_the_dashboard(service: Service, ope
     service.fill_with(survey, current(survey), Crowd(ids, np.asarray(protocol.privatize(columns, bits))))
     tab = open_tab(service.survey_page(survey))
     tab.wait_for_selector("form")
-    promised = tab.locator("section.promise").inner_text()
+    promised = tab.locator("section.promise").text_content()
     assert promises(survey, "browser")["parts"] in promised.replace("\u00a0", " ")
     tab.get_by_label("no", exact=True).check()
     tab.get_by_label("age", exact=True).fill("40")

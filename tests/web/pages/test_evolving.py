@@ -30,7 +30,7 @@ def test_a_browser_answers_and_the_dashboard_draws_every_period(service: Service
         tallies.append(protocol.tally(reports))
     tab = open_tab(service.survey_page(survey))
     tab.get_by_label("yes").click()
-    tab.locator("form >> text=Randomize and send").click()
+    tab.locator("form >> text=Scramble and send").click()
     tab.wait_for_selector("text=your report is counted")
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)

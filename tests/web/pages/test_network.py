@@ -35,8 +35,8 @@ def test_all_pages_stay_at_home(service: Service, open_tab: Open, profile: Any, 
     service.fill(survey, current(survey), 100)
     tab = open_tab(service.survey_page(survey))
     tab.get_by_label("rye", exact=True).check()
-    tab.click("text=See what would leave")
-    tab.click("form >> text=Randomize and send")
+    tab.click("text=Show me what leaves")
+    tab.click("form >> text=Scramble and send")
     tab.wait_for_selector(COUNTED)
     tab.goto(f"{service.address}/plan")
     tab.wait_for_selector(".lines")
@@ -128,6 +128,7 @@ def test_two_lines_embed_a_survey(service: Service, elsewhere: str, open_tab: Op
         # Scripts and styles are fetched by the site's own rules; reports and surveys by ours.
         if "/v1/" in one["url"]:
             assert "referer" not in one["headers"]
+    tab.click("summary >> text=Leave")
     tab.click("text=Opt out")
     tab.wait_for_selector("text=You have opted out")
     log.requests.clear()
