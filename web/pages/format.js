@@ -16,9 +16,7 @@ export function decimals(error) {
 
 /** A number with so many decimals, halves away from zero. */
 export function rounded(value, digits) {
-  const [whole, rest] = value.toFixed(digits).split(".");
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-  return (rest ? `${grouped}.${rest}` : grouped).replace("-", "−");
+  return text(figure(value.toFixed(digits))).replace("-", "−");
 }
 
 /** The same rule for a share that is written as a percentage. */

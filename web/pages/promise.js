@@ -1,7 +1,6 @@
 /** What a survey promises, in words and a picture, with the numbers one click away. */
 
-import { tile } from "./cards.js";
-import { h, svg } from "./dom.js";
+import { h, svg, tile } from "./dom.js";
 import { decimal, moment, period } from "./format.js";
 import { band, course, promises, rightOf100, sure, WEAK } from "./promises.js";
 import { duration, rich, say, word } from "./words.js";

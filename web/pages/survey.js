@@ -9,12 +9,13 @@ import { differences, notOpen, shut, successor } from "./closing.js";
 import { focusOn, h, show, update } from "./dom.js";
 import { period } from "./format.js";
 import { history, leaving } from "./history.js";
+import { languageChoice } from "./language.js";
 import { life } from "./life.js";
 import { promise, spent, terms } from "./promise.js";
 import { questionField, unanswered } from "./questions.js";
 import { incomplete, reasonOf, refusal, titleOf } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
-import { direction, language, LANGUAGES, preferred, rich, say, speak } from "./words.js";
+import { direction, language, preferred, rich, say, speak } from "./words.js";
 
 const RETRY_SECONDS = 15;
 
@@ -353,14 +354,6 @@ class SurveyView {
       await new Promise((resolve) => setTimeout(resolve, 1000 * RETRY_SECONDS));
     }
   }
-}
-
-/** A choice of language, in the names that speakers give them. */
-function languageChoice(change) {
-  const options = Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language() }, name));
-  const name = h("span", {}, say("page.language"));
-  const choice = h("select", { onchange: () => change(choice.value).then(() => (name.textContent = say("page.language"))) }, options);
-  return h("label", { class: "languages" }, name, choice);
 }
 
 /**

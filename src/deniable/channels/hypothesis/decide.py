@@ -221,7 +221,7 @@ class Decision(Result):
     @cached_property
     def verdict(self) -> str:
         """The decision in one sentence."""
-        level = exact.shown(self.level)
+        level = Figure(exact.shown(self.level), False)
         if self.favoured is not None:
             others = [place for place in range(len(self.names)) if place not in self._left]
             p = _at_most(max(self.bounds[place][1] for place in others))
