@@ -314,8 +314,8 @@ export function remarks(doc) {
 }
 
 /** How clear the lead of the most common answer is. */
-function winnerOf({ winner, picture: kind, decision }) {
-  if (!winner || kind !== "bars" || decision) return null;
+function winnerOf({ winner, picture: kind, decision, rows }) {
+  if (!winner || kind !== "bars" || decision || rows.length < 3) return null; // of two answers, the finding says it all
   const points = (x) => say("board.points", { n: figure((100 * x).toFixed(2), false) });
   const [first, second] = [winner.label, winner.runner_up].map(label);
   const facts = { first, second, lead: points(winner.margin), error: points(winner.error), level: percent(winner.level, 0) };

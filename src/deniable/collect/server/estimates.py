@@ -223,7 +223,15 @@ def reading(entry: Entry, summed: Summed, request: Request) -> Reading:
         one for asked in request.asked(entry) for one in _documents(entry, asked, summed.tally, repeats, request)
     ]
     n = next(iter(summed.tally.tallies.values())).n
-    return Reading(summed.first, summed.last, *summed.span(entry), n, questions, list(map(str, repeats.notes)), sentences(repeats.notes))
+    return Reading(
+        summed.first,
+        summed.last,
+        *summed.span(entry),
+        n,
+        questions,
+        list(map(str, repeats.notes)),
+        sentences(repeats.notes),
+    )
 
 
 def _missing(entry: Entry, question: Question, n: int, request: Request) -> str | None:
