@@ -1,6 +1,7 @@
 /** The page /s/{fingerprint}: the fingerprint in the address is what the browser holds the server to. */
 
 import { ROOT } from "./api.js";
+import { sayFrame } from "./language.js";
 import { mountSurvey } from "./survey.js";
 
 const fingerprint = decodeURIComponent(location.pathname.split("/").at(-1));
@@ -8,9 +9,8 @@ const address = new URL(location.href);
 const asked = address.searchParams.get("lang");
 
 /** The page around the survey speaks its language, too. A language that was chosen stays in the address. */
-function spoken(language, direction) {
-  document.documentElement.lang = language;
-  document.documentElement.dir = direction;
+function spoken(language) {
+  sayFrame();
   if (document.documentElement.dataset.spoken) {
     address.searchParams.set("lang", language);
     history.replaceState(null, "", address);

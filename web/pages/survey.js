@@ -10,6 +10,7 @@ import { bdi, focusOn, h, show, update } from "./dom.js";
 import { draftBox, filledIn, forget, refill } from "./drafts.js";
 import { moment, period } from "./format.js";
 import { history, leaving } from "./history.js";
+import { languageChoice } from "./language.js";
 import { life } from "./life.js";
 import { pager } from "./pages.js";
 import { questionField } from "./questions.js";
@@ -17,7 +18,7 @@ import { incomplete, reasonOf, refusal, titleOf } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
 import { riskCard } from "./risk.js";
 import { spent, terms } from "./terms.js";
-import { direction, duration, language, LANGUAGES, preferred, rich, say, speak } from "./words.js";
+import { direction, duration, language, preferred, rich, say, speak } from "./words.js";
 
 const RETRY_SECONDS = 15;
 const FIELD_SECONDS = 15; // that a field takes to be read and answered
@@ -391,14 +392,6 @@ class SurveyView {
       await new Promise((resolve) => setTimeout(resolve, 1000 * RETRY_SECONDS));
     }
   }
-}
-
-/** A choice of language, in the names that speakers give them. */
-function languageChoice(change) {
-  const options = Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language() }, name));
-  const name = h("span", { class: "hidden" }, say("page.language"));
-  const choice = h("select", { onchange: () => change(choice.value).then(() => (name.textContent = say("page.language"))) }, options);
-  return h("label", { class: "languages" }, name, choice);
 }
 
 /**

@@ -24,7 +24,7 @@ from tests.collect.surveys import current, terms
 from tests.web.pages.browser import missing, new_context
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import every, often, shapes, smoke, ten
-from tests.web.pages.test_dashboard import sign_in
+from tests.web.pages.test_dashboard import opened, sign_in
 from tests.web.pages.test_survey_page import COUNTED
 
 Open = Callable[[str], Any]
@@ -113,11 +113,16 @@ def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, sch
     found["sign in"] = serious(tab, axe, rules)
     sign_in(tab, service)
     tab.wait_for_selector(".chart")
-    tab.evaluate("document.querySelectorAll('main details').forEach((one) => (one.open = true))")
-    tab.wait_for_selector(".uplot canvas")
+    tab.evaluate("document.querySelectorAll('main details:not(.menu)').forEach((one) => (one.open = true))")
     tab.get_by_role("button", name="Compare").click()
     tab.wait_for_selector("[data-compare]")
-    found["dashboard"] = serious(tab, axe, rules)
+    for name in ("Table", "If some reports were fake", "command", "Method", "Over time"):
+        opened(tab, name)
+        found[f"dashboard, {name}"] = serious(tab, axe, rules)
+    tab.wait_for_selector(".uplot canvas")
+    for place, name in enumerate(("period", "method")):
+        tab.locator(".menu > summary").nth(place).click()
+        found[f"dashboard, {name}"] = serious(tab, axe, rules)
     context.close()
     assert {page: bad for page, bad in found.items() if bad} == {}
 
@@ -296,11 +301,13 @@ def test_the_dashboard_and_the_planner_are_used_by_keyboard_alone(service: Servi
     tab.keyboard.press("Enter")
     tab.wait_for_selector(".chart")
     expect(tab.locator("h1", has_text="keys of analysts")).to_be_focused()
+    until(tab, "If some reports")
+    tab.keyboard.press("Enter")
     until(tab, "range")
     for _ in range(30):
         tab.keyboard.press("ArrowRight")
     tab.wait_for_selector(".chart .fakes", state="attached")
-    until(tab, "Over time")
+    until(tab, "Over time", "Shift+Tab")
     tab.keyboard.press("Enter")
     tab.wait_for_selector(".uplot canvas")
     tab.goto(f"{service.address}/plan")

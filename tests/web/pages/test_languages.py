@@ -236,27 +236,30 @@ def test_arabic_is_read_from_right_to_left(service: Service, browser: Any) -> No
     context.close()
 
 
-def test_a_language_from_right_to_left(service: Service, browser: Any) -> None:
-    """A pseudo-language: German words between marks, in Hebrew letters, and longer, from right to left."""
+def mirrored(entry: Entry) -> Entry:
+    if not isinstance(entry, str):
+        return {form: str(mirrored(text)) for form, text in entry.items()}
+    parts = re.split(r"(\{[^}]*\})", entry)
+    letters = [
+        part if part.startswith("{") else re.sub(r"[a-z]", lambda m: chr(0x5D0 + ord(m[0]) % 22), part)
+        for part in parts
+    ]
+    return "".join(letters) + " אבג"
 
-    def mirrored(entry: Entry) -> Entry:
-        if not isinstance(entry, str):
-            return {form: str(mirrored(text)) for form, text in entry.items()}
-        parts = re.split(r"(\{[^}]*\})", entry)
-        letters = [
-            part if part.startswith("{") else re.sub(r"[a-z]", lambda m: chr(0x5D0 + ord(m[0]) % 22), part)
-            for part in parts
-        ]
-        return "".join(letters) + " אבג"
 
+def pseudo(tab: Any) -> None:
+    """A pseudo-language instead of German: its words in Hebrew letters, longer, and from right to left."""
     kept = {"date", "date.time", "number.group", "number.decimal", "range", "percent", "percent.line", "quoted"}
     kept.add("language.name")
-    german = catalogue("de").entries
-    pseudo = {id: entry if id in kept else mirrored(entry) for id, entry in german.items()}
-    pseudo["language.direction"] = "rtl"
+    words = {id: entry if id in kept else mirrored(entry) for id, entry in catalogue("de").entries.items()}
+    words["language.direction"] = "rtl"
+    tab.route("**/words/de.json", lambda route: route.fulfill(body=json.dumps(words), content_type="application/json"))
+
+
+def test_a_language_from_right_to_left(service: Service, browser: Any) -> None:
     context = new_context(browser, viewport=PHONE)
     tab = context.new_page()
-    tab.route("**/words/de.json", lambda route: route.fulfill(body=json.dumps(pseudo), content_type="application/json"))
+    pseudo(tab)
     tab.goto(f"{service.survey_page(shapes())}?lang=de")
     tab.wait_for_selector("form")
     assert tab.get_attribute("html", "dir") == "rtl"

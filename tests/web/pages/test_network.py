@@ -13,7 +13,7 @@ from tests.collect.surveys import current
 from tests.web.pages.browser import Log, Profile, new_context
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import smoke, ten
-from tests.web.pages.test_dashboard import sign_in
+from tests.web.pages.test_dashboard import opened, sign_in
 from tests.web.pages.test_survey_page import COUNTED, answer
 
 Open = Callable[[str], Any]
@@ -42,7 +42,7 @@ def test_all_pages_stay_at_home(service: Service, open_tab: Open, profile: Any, 
     tab.wait_for_selector(".lines")
     tab.goto(service.dashboard(survey))
     sign_in(tab, service)
-    tab.locator("summary", has_text="Over time").click()
+    opened(tab, "Over time")
     tab.wait_for_selector(".uplot canvas")
     check(log, service.address)
     assert profile.cookies() == []

@@ -205,7 +205,7 @@ def _page_operation(path: str, name: str, file: str, help: str) -> Operation:
     parameters: tuple[Parameter, ...] = ()
     if "{survey}" in path:
         parameters = (Parameter("survey", {"type": "string", "minLength": 1, "maxLength": 200}, "a fingerprint"),)
-    if file == "survey":
+    if file in ("survey", "dashboard"):
         parameters += (Parameter("lang", {"type": "string", "maxLength": 35}, "the language of the page, such as de"),)
     return Operation(
         "GET",
