@@ -57,6 +57,7 @@ export function promise(survey, lasting = true) {
     h("p", {}, `${say(`before.${before}`)} ${said.address}`),
     said.relay ? h("p", {}, said.relay) : null,
     said.collectors ? h("p", {}, said.collectors) : null,
+    said.published ? h("p", {}, said.published) : null,
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
     said.round ? h("p", {}, said.round) : null,
     said.storage ? h("p", { class: "note" }, said.storage) : null,

@@ -240,7 +240,9 @@ class SurveyView {
     if (outcome === this.#outcome) return;
     this.#outcome = outcome;
     this.#said.textContent = outcome;
-    show(this.#form, h("section", { class: `card ${kind}` }, h("h2", {}, title), h("p", {}, text)));
+    const { terms: own, fingerprint } = this.#survey;
+    const results = own.results === "public" && h("p", {}, h("a", { href: `${this.#server}r/${fingerprint}` }, say("public.link")));
+    show(this.#form, h("section", { class: `card ${kind}` }, h("h2", {}, title), h("p", {}, text), results));
   }
 
   #answered({ epoch, state }, again) {

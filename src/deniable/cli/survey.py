@@ -46,7 +46,7 @@ from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import as_one_record, crowds, divided, has_epsilon, plan_draft
 from deniable.surveys.promises import amplified, band, kept, lifetime, paragraphs, promises
 from deniable.surveys.results import part_id
-from deniable.surveys.terms import span, write_time
+from deniable.surveys.terms import PRIVATE, PUBLIC, span, write_time
 
 Given = Annotated[str, argument("SURVEY", "A survey file, in JSON.")]
 
@@ -54,6 +54,7 @@ app = new_app()
 
 _MOST_ANSWERS = 80
 """Maximum number of characters of the possible answers in a table."""
+_READERS = {PRIVATE: "people with a token", PUBLIC: "everybody"}
 _QUERIED = ("queries", "regression")
 LEVEL = 0.95
 WIDE = 0.1
@@ -611,7 +612,7 @@ def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
         ("open", f"{write_time(terms.opens)} to {write_time(terms.expires)}, {_epochs(terms)}"),
         *_clocks(terms),
         ("kept", kept(survey)),
-        ("shown from", f"{many(terms.min_reports, 'answer')} on"),
+        ("shown from", f"{many(terms.min_reports, 'answer')} on, to {_READERS[terms.results]}"),
         *([("replaces", terms.replaces)] if terms.replaces else []),
         *_place(terms),
     ]

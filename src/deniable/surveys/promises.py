@@ -43,7 +43,7 @@ from deniable.protocols import Protocol
 from deniable.protocols.law import PAIRS_NAMED
 from deniable.surveys.right_guesses import AT_MOST, Guessed, Right, either, guesses, roughest
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import Terms, host
+from deniable.surveys.terms import PUBLIC, Terms, host
 from deniable.words import DEFAULT, Fact, Figure, Joined, Word, catalogue, duration, word
 
 STRONG, MODERATE, WEAK = BANDS = ("strong", "moderate", "weak")
@@ -121,6 +121,7 @@ def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language:
             "round": _round(survey, place, lasting),
             "device": [_device(survey, place)],
             "kept": [_kept(survey)],
+            "published": [word("public.promise", n=survey.terms.min_reports)] if survey.terms.results == PUBLIC else [],
             "leaving": [_leaving(survey)],
             "address": [_address(survey.terms, here)],
             "relay": _relay(survey.terms),
@@ -132,7 +133,7 @@ def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language:
 
 _FIRST = (
     *(("band", "guess"), ("seen",), ("clear",), ("profiles",), ("distance",), ("parts",), ("often", "round")),
-    *(("device",), ("address",), ("relay",), ("collectors",)),
+    *(("device",), ("address",), ("relay",), ("collectors",), ("published",)),
 )
 _WORST_CASE = (("sure", "rare"), ("factor",), ("questions",), ("changes",), ("linked",))
 
