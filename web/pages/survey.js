@@ -367,9 +367,10 @@ function languageChoice(change) {
 
 /**
  * Show the survey of this fingerprint in `root`; `server` is where it is collected. `languages` are preferred to those of the
- * browser, and `spoken` is told which language is spoken from now on and its direction.
+ * browser, and `spoken` is told which language is spoken from now on and its direction. `parts` of the client are exchanged by
+ * a preview.
  */
-export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined }) {
+export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined, parts = {} }) {
   await speak(preferred(...languages, ...navigator.languages));
   const told = () => spoken(language(), direction());
   const place = h("div", {});
@@ -383,7 +384,7 @@ export async function mountSurvey(root, { server, fingerprint, languages = [], s
     if (!/^[0-9a-f]{64}$/.test(fingerprint)) return show(place, incomplete(fingerprint));
     let client;
     try {
-      client = new Client({ server, fingerprint, store: new BrowserStore() });
+      client = new Client({ server, fingerprint, store: new BrowserStore(), ...parts });
     } catch (error) {
       return show(place, refusal(error));
     }

@@ -163,6 +163,8 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
     entries = draft["questions"]
     if not isinstance(entries, list):
         raise SpecError('"questions" is not a list')
+    if not entries:
+        raise SpecError("a survey needs at least one question")
     shared = {key: draft[key] for key in _SHARED if key in draft}
     given = {key: draft[key] for key in TERMS if key in draft}
     share, rule = divided(draft), draft_rule(given)

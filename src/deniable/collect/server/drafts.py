@@ -8,7 +8,6 @@ Changes    what differs from the survey that the draft replaces, and what this d
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,8 +64,8 @@ class Made(msgspec.Struct):
     """A survey that was made from a draft. It is not published yet."""
 
     fingerprint: str
-    survey: dict[str, Any]
-    """The survey, to be published as it is."""
+    survey: str
+    """The survey in its canonical form, to be published as it is."""
     expected: list[ExpectedFigure]
     changes: list[Changed]
 
@@ -102,7 +101,7 @@ def made(draft: Any, now: float, before: Survey | None) -> Made:
         for one in expected(survey, crowds(draft))
     ]
     changes = [] if before is None else [_changed(edit) for edit in diff(before, survey)]
-    return Made(survey.fingerprint, survey.spec(), figures, changes)
+    return Made(survey.fingerprint, survey.canonical.decode(), figures, changes)
 
 
 def _changed(edit: Edit) -> Changed:
@@ -127,8 +126,7 @@ async def make(call: Call) -> Response:
         _refuse_slow(draft)
         return msgspec.json.encode(made(draft, now, None if entry is None else entry.survey))
 
-    question = json.dumps(draft, sort_keys=True), int(now // HOUR)
-    return Response(await service.side_work.answer(question, work), 200, None, JSON)
+    return Response(await service.side_work.answer((content, int(now // HOUR)), work), 200, None, JSON)
 
 
 OPERATIONS = (

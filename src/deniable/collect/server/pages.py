@@ -2,7 +2,7 @@
 
 Front      who collects what, and where the specifications are: plain HTML without scripts
 Policy     everything comes from this server, there are no inline scripts or styles, and no page may be framed, except
-           public results, which any site may show
+           public results, which any site may show, and the preview of a survey, which the builder shows
 Caching    the path of the files contains a hash of all of them, so they never change; "current" is for sites that
            embed a survey, and is requested again each time
 Size       each file is compressed once and held in memory
@@ -168,7 +168,9 @@ def _handler(name: str, depth: int) -> Handler:
 
 
 def _frames(name: str, call: Call) -> str:
-    """Who may show the page in a frame: nobody, but of public results everybody."""
+    """Who may show the page in a frame: nobody, but of public results everybody, and of a preview the builder."""
+    if name == "preview":
+        return "'self'"
     entry = call.service.registry.get(call.path.get("survey", "")) if name == "results" else None
     return "*" if entry is not None and entry.terms.results == PUBLIC else "'none'"
 
@@ -214,7 +216,7 @@ def _page_operation(path: str, name: str, file: str, help: str) -> Operation:
     parameters: tuple[Parameter, ...] = ()
     if "{survey}" in path:
         parameters = (Parameter("survey", {"type": "string", "minLength": 1, "maxLength": 200}, "a fingerprint"),)
-    if file in ("survey", "results"):
+    if file in ("survey", "results", "new"):
         parameters += (Parameter("lang", {"type": "string", "maxLength": 35}, "the language of the page, such as de"),)
     return Operation(
         "GET",
@@ -404,7 +406,9 @@ OPERATIONS = (
     _page_operation("/r/{survey}", "resultsPage", "results", "The results of a survey that makes them public."),
     _page_operation("/dashboard", "dashboardPage", "dashboard", "What was collected, for analysts with a token."),
     _page_operation("/dashboard/{survey}", "surveyDashboardPage", "dashboard", "The same for one survey."),
-    _page_operation("/plan", "planPage", "plan", "The planner, for people."),
+    _page_operation("/new", "newPage", "new", "The survey builder, for operators."),
+    _page_operation("/new/preview", "previewPage", "preview", "A survey before it is published, inside the builder."),
+    _page_operation("/plan", "planPage", "new", "The planner, a part of the builder."),
     Operation(
         "GET",
         "/audit/{survey}",
