@@ -75,6 +75,18 @@ function partsOf(text) {
   return found;
 }
 
+/** The texts of the parts in another language, by position: "rauchen: ja, nein" and "Schlaf: Stunden". */
+function partTexts(record, text) {
+  const given = lines(text).map((line) => line.match(/^([^:]+):?(.*)$/).slice(1).map((one) => one.trim()));
+  const texts = ([name, rest], part) => {
+    if (isList(part)) return { name, answers: rest.split(",").map((label) => label.trim()) };
+    return rest ? { name, unit: rest } : { name };
+  };
+  return Object.fromEntries(Object.entries(record).slice(0, given.length).map(([own, part], i) => [own, texts(given[i], part)]));
+}
+
+const partsText = (parts = {}) => Object.values(parts).map(({ name, answers, unit }) => `${name}: ${answers?.join(", ") ?? unit ?? ""}`).join("\n");
+
 const isPart = (part) => isList(part) || (has("number")(part) && has("low", "high", "unit")(part.number));
 const partText = ([name, part]) =>
   `${name}: ${isList(part) ? part.join(", ") : `${part.number.low}..${part.number.high} ${part.number.unit ?? ""}`.trim()}`;
@@ -166,6 +178,26 @@ export const TEMPLATES = {
 };
 
 export const templateOf = (answers) => Object.keys(TEMPLATES).find((name) => TEMPLATES[name].is(answers));
+
+/** Whether the answers of a template have texts of their own, and which. */
+const TEXTS = { yesno: "answers", choices: "answers", several: "answers", number: "unit", record: "parts" };
+
+/**
+ * The field for the texts of a question's answers in another language: `texts` is what a translation has for the question, and
+ * `attributes` say the language.
+ */
+export function translation(template, entry, texts, changed, name, attributes) {
+  const kind = TEXTS[template];
+  const own = (key, value) => {
+    put(texts, key, value);
+    changed();
+  };
+  const area = { kind: "textarea", rows: 3, wide: true, help: say("new.lines.in"), ...attributes };
+  if (kind === "answers") return field(say("new.answers.in", { name }), texts.answers?.join("\n"), (text) => own("answers", lines(text)), area);
+  if (kind === "unit") return field(say("new.unit.in", { name }), texts.unit, (text) => own("unit", text.trim()), { size: 10, ...attributes });
+  if (kind !== "parts") return null;
+  return field(say("new.parts.in", { name }), partsText(texts.parts), (text) => own("parts", partTexts(entry.answers.record, text)), area);
+}
 
 /** An id of a question from its text, that no other question has. */
 export function idFrom(text, taken) {

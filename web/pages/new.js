@@ -6,12 +6,12 @@
 import { Survey } from "../deniable.js";
 import { Api, ROOT } from "./api.js";
 import { command, download, focusOn, h, newId, show, table } from "./dom.js";
-import { choice, field, idFrom, put, TEMPLATES, templateOf, typed } from "./drafting.js";
+import { choice, field, idFrom, put, TEMPLATES, templateOf, translation, typed } from "./drafting.js";
 import { percent, quantity } from "./format.js";
 import { planner } from "./planner.js";
 import { promise } from "./promise.js";
 import { qrCode } from "./qr.js";
-import { direction, joined, language, preferred, say, speak, text, word } from "./words.js";
+import { direction, joined, language, LANGUAGES, preferred, say, speak, text, word } from "./words.js";
 
 await speak(preferred(new URL(location.href).searchParams.get("lang"), ...navigator.languages));
 Object.assign(document.documentElement, { lang: language(), dir: direction() });
@@ -56,6 +56,55 @@ const write = (key, value) => {
   soon();
 };
 
+// -- languages: the texts of a draft in others, as the draft has them ------------------------------------------------
+
+const others = () => Object.entries(draft.translations ?? {});
+
+/** What the translation into a language has for a question. */
+const textsOf = (block, entry) => ((block.questions ??= {})[entry.id] ??= {});
+
+/** A question has another id, or none any more: its translations follow. */
+function rename(before, after) {
+  for (const [, { questions = {} }] of others()) {
+    if (after !== null && before in questions) questions[after] = questions[before];
+    if (after !== before) delete questions[before];
+  }
+}
+
+/** The same field in each of the other languages, next to its own; `at(block)` is the object that has the text. */
+function inOthers(words, key, at, attributes = {}) {
+  return others().map(([code, block]) => {
+    const change = (own) => {
+      put(at(block), key, own.trim());
+      soon();
+    };
+    return field(say("new.in", { what: words, name: LANGUAGES[code] ?? code }), at(block)[key], change, { lang: code, dir: "auto", ...attributes });
+  });
+}
+
+const sideBySide = (...fields) => h("div", { class: "stack sides" }, fields);
+
+function languages() {
+  const add = (code) => {
+    draft.language ??= language();
+    (draft.translations ??= {})[code] = {};
+    render();
+  };
+  const remove = (code) => () => {
+    delete draft.translations[code];
+    if (!others().length) for (const key of ["language", "translations"]) delete draft[key];
+    render();
+  };
+  const left = Object.entries(LANGUAGES).filter(([code]) => code !== (draft.language ?? language()) && !draft.translations?.[code]);
+  const gone = (code) => h("button", { type: "button", class: "small", onclick: remove(code) }, say("new.language.remove", { name: LANGUAGES[code] ?? code }));
+  return h(
+    "div",
+    { class: "controls" },
+    choice(say("new.language.add"), "", [["", say("new.language.none")], ...left], add),
+    others().map(([code]) => gone(code)),
+  );
+}
+
 const replacing = h("div", { class: "controls" });
 
 /** A choice among the surveys that are published here; the list may come later than the page. */
@@ -75,15 +124,18 @@ function settings() {
     "section",
     { class: "card" },
     h("h2", {}, say("new.about")),
-    h("div", { class: "stack" }, plain("name"), ["owner", "purpose"].map((key) => plain(key, { help: say(`new.field.${key}.help`) }))),
+    sideBySide(plain("name"), inOthers(say("new.field.name"), "name", (block) => block)),
+    h("div", { class: "stack" }, plain("owner", { help: say("new.field.owner.help") })),
+    sideBySide(plain("purpose", { help: say("new.field.purpose.help") }), inOthers(say("new.field.purpose"), "purpose", (block) => block)),
     h("div", { class: "controls" }, number("people"), number("epsilon"), number("days"), number("min_reports")),
     field(say("new.results"), draft.results === "public", (on) => write("results", on ? "public" : null), { type: "checkbox", help: say("new.results.help") }),
+    languages(),
     replacing,
   );
 }
 
 function question(entry, i) {
-  const others = () => draft.questions.filter((one) => one !== entry).map(({ id }) => id);
+  const taken = () => draft.questions.filter((one) => one !== entry).map(({ id }) => id);
   const template = templates.get(entry) ?? templateOf(entry.answers);
   templates.set(entry, template);
   const editing = h("div", { class: "controls" });
@@ -95,25 +147,30 @@ function question(entry, i) {
   };
   const title = (own) => {
     entry.text = own;
-    if (!named.has(entry)) identity.querySelector("input").value = entry.id = idFrom(own, others());
+    if (!named.has(entry)) call((identity.querySelector("input").value = idFrom(own, taken())));
     soon();
   };
-  const rename = (own) => {
+  const call = (id) => {
+    rename(entry.id, id);
+    entry.id = id;
+  };
+  const given = (own) => {
     named.add(entry);
-    entry.id = own.trim();
+    call(own.trim());
     soon();
   };
   const level = (own) => {
     put(entry, "epsilon", own.trim());
     soon();
   };
-  const identity = field(say("new.id"), entry.id, rename, { help: say("new.id.help") });
+  const identity = field(say("new.id"), entry.id, given, { help: say("new.id.help") });
   const move = (step) => () => {
     draft.questions.splice(i + step, 0, ...draft.questions.splice(i, 1));
     render();
   };
   const remove = () => {
     draft.questions.splice(i, 1);
+    rename(entry.id, null);
     render();
     focusOn(main.querySelector("h1"));
   };
@@ -124,8 +181,12 @@ function question(entry, i) {
     "section",
     { class: "card", "aria-label": say("new.question", { n: i + 1 }) },
     h("h2", {}, `${i + 1}. ${say(`new.template.${template}`)}`),
-    h("div", { class: "stack" }, field(say("new.text.of"), entry.text, title)),
+    sideBySide(field(say("new.text.of"), entry.text, title), inOthers(say("new.text.of"), "text", (block) => textsOf(block, entry))),
     editing,
+    others().map(([code, block]) => {
+      const [name, spoken] = [LANGUAGES[code] ?? code, { lang: code, dir: "auto" }];
+      return h("div", { class: "controls" }, translation(template, entry, textsOf(block, entry), soon, name, spoken));
+    }),
     precision.get(entry),
     h(
       "details",

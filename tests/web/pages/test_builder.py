@@ -166,6 +166,45 @@ def test_a_draft_of_the_command_line_is_opened_and_saved_as_it_is(
     expect(tab.locator("aside [role=status]").first).to_contain_text("This file is not a draft")
 
 
+def test_texts_in_several_languages_stand_side_by_side(service: Service, open_tab: Open) -> None:
+    tab = open_tab(f"{service.address}/new")
+    describe(tab, "Habits")
+    add(tab, "Yes or no", "Do you smoke?")
+    add(tab, "A number", "How long do you sleep?")
+    add(tab, "Several parts", "About you")
+    add(tab, "A rating", "How are you?")
+    tab.get_by_label("Add a language").select_option("de")
+    tab.get_by_label("Name in Deutsch").fill("Gewohnheiten")
+    tab.get_by_label("Why in Deutsch").fill("Um zu planen")
+    cards = tab.locator(".questions > section")
+    for place, text in enumerate(("Rauchen Sie?", "Wie lange schlafen Sie?", "Über Sie", "Wie geht es Ihnen?")):
+        cards.nth(place).get_by_label("Question in Deutsch").fill(text)
+    cards.nth(0).get_by_label("Answers in Deutsch").fill("ja\nnein")
+    cards.nth(1).get_by_label("Unit in Deutsch").fill("Stunden")
+    cards.nth(2).get_by_label("Parts in Deutsch").fill("rauchen: ja, nein\nSchlaf: Stunden")
+    own, german = (
+        cards.nth(0).get_by_label(label, exact=True).bounding_box() for label in ("Question", "Question in Deutsch")
+    )
+    assert own["y"] == german["y"], "side by side"
+    draft = saved(tab)
+    assert draft["language"] == "en"
+    parts = {"smoke": {"name": "rauchen", "answers": ["ja", "nein"]}, "sleep": {"name": "Schlaf", "unit": "Stunden"}}
+    texts = {
+        "smoke": {"text": "Rauchen Sie?", "answers": ["ja", "nein"]},
+        "long-sleep": {"text": "Wie lange schlafen Sie?", "unit": "Stunden"},
+        "about": {"text": "Über Sie", "parts": parts},
+        "question": {"text": "Wie geht es Ihnen?"},
+    }
+    assert draft["translations"] == {"de": {"name": "Gewohnheiten", "purpose": "Um zu planen", "questions": texts}}
+    cards.nth(0).get_by_label("Question", exact=True).fill("Do you ever drink coffee?")
+    assert "ever-drink" in saved(tab)["translations"]["de"]["questions"], "a translation follows the id of its question"
+    cards.nth(0).locator("summary").click()
+    cards.nth(0).get_by_role("button", name="Remove", exact=True).click()
+    assert len(saved(tab)["translations"]["de"]["questions"]) == 3
+    tab.get_by_role("button", name="Remove Deutsch").click()
+    assert not {"language", "translations"} & set(saved(tab))
+
+
 def test_a_preview_is_the_page_of_respondents_and_sends_nothing(service: Service, open_tab: Open, log: Log) -> None:
     tab = open_tab(f"{service.address}/new")
     describe(tab, "Previewed")
