@@ -266,6 +266,8 @@ export interface Terms {
     readonly expires: number;
     readonly retention: "tally" | "reports";
     readonly minReports: number;
+    /** "public" if anybody may read the results at the service's page /r/{fingerprint}. */
+    readonly results: "private" | "public";
     readonly replaces: string | null;
     readonly campaign: Round | null;
   /** Who mixes sealed submissions on their way; null where they go to the server. */

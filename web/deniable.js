@@ -2302,6 +2302,7 @@ const FEW_FORMS = 1024; // a repeated report that is one of more forms would tel
 const LAST_EPOCH = 2 ** 32 - 1;
 const RELATIONS = ["any", "metric", "profiles", "edge", "stream", "sum"]; // between which inputs a level holds
 const TERMS = ["owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "min_reports"];
+const MORE_TERMS = ["replaces", "campaign", "delete_days", "relay", "collectors", "results"];
 
 function checkText(value, what) {
   check(typeof value === "string" && value.trim(), `${what} is empty or not text`);
@@ -2390,6 +2391,7 @@ function readTerms(spec, toAnswer) {
     const alone = longitudinal.rule === "none" && spec.retention === "tally" && !["relay", "campaign", "delete_days"].some((key) => key in spec);
     check(alone, "a survey with several collectors adds up fresh answers and keeps sums only");
   }
+  check(!("results" in spec) || spec.results === "public", '"results" stands in a survey only where it is "public"');
   check(isWhole(spec.min_reports, 1, 10 ** 12), "the smallest number of answers to show is not usable");
   check(!("replaces" in spec) || isFingerprint(spec.replaces), "the survey that this one replaces is no fingerprint");
   return Object.freeze({
@@ -2407,6 +2409,7 @@ function readTerms(spec, toAnswer) {
     retention: spec.retention,
     deleteDays: spec.delete_days ?? null,
     minReports: spec.min_reports,
+    results: spec.results ?? "private",
     replaces: spec.replaces ?? null,
     campaign: readCampaign(spec.campaign, longitudinal, toAnswer),
     relay: spec.relay ? Object.freeze({ ...spec.relay, host: spec.relay.address.split("/")[2] }) : null,
@@ -2469,7 +2472,7 @@ export class Survey {
     check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
     const collected = spec.version === 2;
     const known = ["kind", "version", "name", "questions", ...(collected ? TERMS : [])];
-    exactKeys(spec, known, "the survey", collected ? ["replaces", "campaign", "delete_days", "relay", "collectors"] : []);
+    exactKeys(spec, known, "the survey", collected ? MORE_TERMS : []);
     checkText(spec.name, "the name of the survey");
     check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
     check(spec.questions.length <= MOST_QUESTIONS, `a survey has at most ${MOST_QUESTIONS} questions`);
@@ -2721,6 +2724,7 @@ export function surveyChanges(before, after) {
   const [days, newDays] = [old.delete_days ?? 0, now.delete_days ?? 0];
   if (![old.retention, now.retention].includes("reports")) note("days until reports are deleted", days, newDays, newDays > days ? "weaker" : "stronger");
   note("shown from n", old.min_reports, now.min_reports, now.min_reports < old.min_reports ? "weaker" : "stronger");
+  note("results", old.results ?? "private", now.results ?? "private", now.results ? "weaker" : "stronger");
   note("opens", old.opens, now.opens);
   note("expires", old.expires, now.expires);
   note("length of an epoch", `${old.epochs.seconds} seconds`, `${now.epochs.seconds} seconds`);

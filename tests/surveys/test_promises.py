@@ -149,12 +149,13 @@ def calendars() -> list[Survey]:
 
 
 def waiting() -> list[Survey]:
-    """Reports that wait in files to be counted, or at a relay to be mixed."""
+    """Reports that wait in files to be counted, or at a relay to be mixed; and results that everybody can read."""
     made = asked([GRR(2, 1)], RULES["once"])
     assert made.terms is not None
     mixed = Relay("https://relay.example.org:8443/mix", f"B{'a' * 85}A", 1000)
     files = [replace(made, terms=replace(made.terms, delete_days=days)) for days in (1, 7)]
-    return [*files, replace(made, terms=replace(made.terms, relay=mixed))]
+    public = replace(made, terms=replace(made.terms, results="public", min_reports=50))
+    return [*files, replace(made, terms=replace(made.terms, relay=mixed)), public]
 
 
 def two_stages() -> list[Survey]:
@@ -287,6 +288,9 @@ BEHAVIOUR = {
     "rare": "tests/surveys/test_promises.py::test_a_delta_is_said_per_report_and_in_all",
     "device": "tests/collect/test_promises_kept.py::test_a_device_keeps_what_the_sentence_says",
     "kept": "tests/collect/test_promises_kept.py::test_a_service_keeps_what_the_sentence_says",
+    "published": (
+        "tests/collect/server/test_public.py::test_below_the_minimum_not_even_the_number_of_answers_is_shown"
+    ),
     "leaving": "tests/collect/test_promises_kept.py::test_leaving_does_what_the_sentence_says",
     "address": "tests/collect/test_promises_kept.py::test_a_request_holds_what_the_sentence_says",
     "relay": "tests/collect/server/test_relay.py::test_the_relay_does_what_the_sentence_says",

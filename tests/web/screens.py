@@ -1,13 +1,16 @@
 """Pictures of the pages for README and docs: light, dark and phone.
 
 `python -m tests.web.screens` starts a service, answers and looks around in a real browser, and writes
-docs/assets/screens/*.png. The answers are made up; what a crowd said is fixed by seeds, coins are not.
+docs/assets/screens/*.png; `python -m tests.web.screens new results` takes only these. The answers are made up; what a
+crowd said is fixed by seeds, coins are not.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +176,52 @@ def sent(tab: Any, service: Service, survey: Survey) -> None:
     tab.click("summary >> text=bytes")
 
 
+DRAFT: dict[str, Any] = {
+    "name": "Sleep and coffee",
+    "owner": "City Health Institute",
+    "purpose": "To plan help where it is needed",
+    "days": 30,
+    "people": 5000,
+    "epsilon": "1",
+    "results": "public",
+    "questions": [
+        {"id": "pills", "text": "Do you take pills to sleep?", "answers": ["yes", "no", "prefer not to say"]},
+        {"id": "drink", "text": "What do you drink most?", "answers": ["coffee", "tea", "water", "something else"]},
+        {
+            "id": "sleep",
+            "text": "How long do you sleep?",
+            "answers": {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"},
+        },
+    ],
+}
+
+
+def new(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(f"{service.address}/new?lang=en")
+    file = {"name": "draft.json", "mimeType": "application/json", "buffer": json.dumps(DRAFT).encode()}
+    tab.locator("input[type=file]").set_input_files(file)
+    tab.wait_for_selector("section.promise")
+
+
+def published(tab: Any, service: Service, survey: Survey) -> None:
+    new(tab, service, survey)
+    tab.get_by_label("Administrator's token").fill(service.admin)
+    tab.get_by_role("button", name="Publish now").click()
+    tab.wait_for_selector("svg.qr")
+
+
+def opened() -> Survey:
+    """A survey whose results everybody may read."""
+    made = bakery()
+    assert made.terms is not None
+    return replace(made, name="Bread and health, in public", terms=replace(made.terms, results="public"))
+
+
+def results(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(f"{service.address}/r/{opened().fingerprint}?lang=en")
+    tab.wait_for_selector(".chart")
+
+
 def index(tab: Any, service: Service, survey: Survey) -> None:
     tab.goto(f"{service.address}/")
 
@@ -184,6 +233,9 @@ SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "sent": sent,
     "dashboard": dashboard,
     "planner": planner,
+    "new": new,
+    "published": published,
+    "results": results,
     "designed": designed,
     "decided": decided,
     "parts": parts,
@@ -197,7 +249,7 @@ WHOLE = {
 }
 """Of these an element is shown, of the others the page, cut where it gets long."""
 LONGEST = 2300
-ONCE = ("designed", "decided", "parts", "panels")
+ONCE = ("designed", "decided", "parts", "panels", "published")
 """Of these one picture is enough, the light one."""
 
 
@@ -212,19 +264,21 @@ def pictures() -> Iterator[tuple[str, str]]:
 @contextmanager
 def stage() -> Iterator[tuple[Service, Survey]]:
     survey = bakery()
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), survey, remedy(), habits()) as service:
+    surveys = survey, opened(), remedy(), habits()
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *surveys) as service:
         fill(service, survey)
+        fill(service, opened())
         fill_habits(service)
         fill_remedy(service)
         yield service, survey
 
 
-def shoot(target: Path = TARGET) -> list[Path]:
-    """Take all pictures."""
+def shoot(target: Path = TARGET, only: Sequence[str] = ()) -> list[Path]:
+    """Take all pictures, or only those of these names."""
     target.mkdir(parents=True, exist_ok=True)
     written = []
     with stage() as (service, survey), chromium() as browser:
-        for name, mode in pictures():
+        for name, mode in ((name, mode) for name, mode in pictures() if not only or name in only):
             settings = MODES[mode]
             context = new_context(browser, **settings, reduced_motion="reduce")
             tab = context.new_page()
@@ -244,5 +298,5 @@ def shoot(target: Path = TARGET) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for path in shoot():
+    for path in shoot(only=sys.argv[1:]):
         print(path.relative_to(TARGET.parents[2]))

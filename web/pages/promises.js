@@ -65,6 +65,7 @@ export function promises(survey, where = "browser", lasting = true) {
       round: round(survey, here, lasting),
       device: [device(survey, here)],
       kept: [keptOf(survey)],
+      published: survey.terms.results === "public" ? [word("public.promise", { n: survey.terms.minReports })] : [],
       leaving: [leavingOf(survey.terms.retention, survey.terms.deleteDays, survey.terms.collectors.length)],
       address: [address(survey.terms, where)],
       relay: relay(survey.terms),

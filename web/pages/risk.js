@@ -75,7 +75,7 @@ const lock = () =>
   );
 
 /** Below the guesses: what they leave out, where it applies. */
-const NOTES = ["shows", "clear", "profiles", "distance", "parts", "relay", "collectors", "often", "round", "address", "storage"];
+const NOTES = ["shows", "clear", "profiles", "distance", "parts", "relay", "collectors", "published", "often", "round", "address", "storage"];
 const DEEPER = ["band", "sure", "rare", "factor", "changes", "linked"];
 
 /** If the browser has not promised to keep the data of the page, `lasting` is false. The pictures are drawn when they are opened. */

@@ -264,7 +264,9 @@ class SurveyView {
     if (outcome === this.#outcome) return;
     this.#outcome = outcome;
     this.#said.textContent = outcome;
-    show(this.#form, h("section", { class: `card ${kind}` }, h("h2", {}, title), h("p", {}, text)));
+    const { terms: own, fingerprint } = this.#survey;
+    const results = own.results === "public" && h("p", {}, h("a", { href: `${this.#server}r/${fingerprint}` }, say("public.link")));
+    show(this.#form, h("section", { class: `card ${kind}` }, h("h2", {}, title), h("p", {}, text), results));
   }
 
   #answered({ epoch, state }, again) {
@@ -397,9 +399,10 @@ class SurveyView {
 /**
  * Show the survey of this fingerprint in `root`; `server` is where it is collected. `languages` are preferred to those of the
  * browser, and `spoken` is told which language is spoken from now on and its direction. `paged` shows one question at a time or
- * never does, `compact` leaves out the head, and `tell(name, detail)` hears "ready", "sent" and "refused".
+ * never does, `compact` leaves out the head, `tell(name, detail)` hears "ready", "sent" and "refused", and a preview exchanges
+ * `parts` of the client.
  */
-export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined, ...options }) {
+export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined, parts = {}, ...options }) {
   await speak(preferred(...languages, ...navigator.languages));
   const told = () => spoken(language(), direction());
   const place = h("div", {});
@@ -413,7 +416,7 @@ export async function mountSurvey(root, { server, fingerprint, languages = [], s
     if (!/^[0-9a-f]{64}$/.test(fingerprint)) return show(place, incomplete(fingerprint));
     let client;
     try {
-      client = new Client({ server, fingerprint, store: new BrowserStore() });
+      client = new Client({ server, fingerprint, store: new BrowserStore(), ...parts });
     } catch (error) {
       return show(place, refusal(error));
     }

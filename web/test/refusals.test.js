@@ -124,6 +124,7 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
     { retention: "reports", delete_days: 7 },
     { retention: "tally", delete_days: 0 },
     { min_reports: 0 },
+    { results: "private" },
     { replaces: "abc" },
   ]) {
     await assert.rejects(load({ ...base, ...changes }), refused("spec"), JSON.stringify(changes));

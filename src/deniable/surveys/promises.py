@@ -42,7 +42,7 @@ from deniable.protocols import Protocol
 from deniable.protocols.law import PAIRS_NAMED
 from deniable.surveys.right_guesses import AT_MOST, Guessed, Right, either, guesses
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import Terms, host
+from deniable.surveys.terms import PUBLIC, Terms, host
 from deniable.words import DEFAULT, Fact, Figure, Joined, Word, catalogue, duration, word
 
 STRONG, MODERATE, WEAK = BANDS = ("strong", "moderate", "weak")
@@ -112,6 +112,7 @@ def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language:
             "round": _round(survey, place, lasting),
             "device": [_device(survey, place)],
             "kept": [_kept(survey)],
+            "published": [word("public.promise", n=survey.terms.min_reports)] if survey.terms.results == PUBLIC else [],
             "leaving": [_leaving(survey)],
             "address": [_address(survey.terms, here)],
             "relay": _relay(survey.terms),
@@ -123,7 +124,7 @@ def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language:
 
 _FIRST = (
     *(("line",), ("guess",), ("shows",), ("clear",), ("profiles",), ("distance",), ("parts",), ("often", "round")),
-    *(("device",), ("address",), ("relay",), ("collectors",)),
+    *(("device",), ("address",), ("relay",), ("collectors",), ("published",)),
 )
 _WORST_CASE = (("band", "sure", "rare"), ("factor",), ("changes",), ("linked",))
 

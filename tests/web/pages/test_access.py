@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -220,6 +222,55 @@ def test_nothing_is_wider_than_a_phone(service: Service, open_tab: Open) -> None
     tab.wait_for_selector(".chart")
     found["dashboard"] = tab.evaluate(excess)
     assert found == dict.fromkeys(found, 0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_builder_and_public_results_are_for_everybody(
+    service: Service, browser: Any, axe: str, scheme: str, tmp_path: Path
+) -> None:
+    """Nothing serious for axe, and nothing wider than a phone, with long words in every text."""
+    word = "Donaudampfschifffahrtsgesellschaftskapitaensmuetzenabzeichenverleihungsurkunde"
+    answers: list[Any] = [[word, "no"], {"number": {"low": 0, "high": 24, "unit": word}, "read": "mean"}, "text"]
+    answers += [
+        {"record": {"a": ["x", word], "b": ["y", "z"]}},
+        {"places": {"columns": 3, "rows": 2}, "read": "rectangles"},
+    ]
+    questions = [{"id": f"q{i}", "text": f"{word} {i}?", "answers": one} for i, one in enumerate(answers)]
+    draft = {"name": f"{word} {scheme}", "owner": word, "purpose": word, "days": 3, "people": 900, "epsilon": 1}
+    (tmp_path / "draft.json").write_text(json.dumps(draft | {"questions": questions, "results": "public"}))
+    context = new_context(browser, color_scheme=scheme, viewport={"width": 390, "height": 800}, reduced_motion="reduce")
+    tab = context.new_page()
+    excess = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    found, wide = {}, {}
+
+    def look(page: str) -> None:
+        found[page], wide[page] = serious(tab, axe, RULES[scheme]), tab.evaluate(excess)
+
+    tab.goto(f"{service.address}/new")
+    tab.get_by_role("button", name="Yes or no").click()
+    look("builder, begun")
+    tab.locator("input[type=file]").set_input_files(tmp_path / "draft.json")
+    tab.locator("section.promise").wait_for()
+    tab.evaluate("document.querySelectorAll('main details').forEach((one) => (one.open = true))")
+    tab.frame_locator("iframe").locator("h1").wait_for()
+    look("builder, filled")
+    tab.get_by_label("Administrator's token").fill(service.admin)
+    tab.get_by_role("button", name="Publish now").click()
+    tab.locator("svg.qr").wait_for()
+    look("published")
+    tab.get_by_role("link", name="Results for everybody").click()
+    tab.locator("main h1").wait_for()
+    look("results, none")
+    survey = replace(ten(f"axe results {scheme}"), terms=replace(terms(late=10), results="public"))
+    service.publish(survey)
+    service.fill(survey, current(survey), 300)
+    tab.goto(f"{service.address}/r/{survey.fingerprint}")
+    tab.locator(".chart").wait_for()
+    tab.evaluate("document.querySelectorAll('main details').forEach((one) => (one.open = true))")
+    look("results")
+    context.close()
+    assert {page: bad for page, bad in found.items() if bad} == {}
+    assert wide == dict.fromkeys(wide, 0)
 
 
 def test_axe_would_find_something(service: Service, open_tab: Open, axe: str) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from tests.collect.surveys import current
 from tests.web.pages.browser import Log, Profile, new_context
-from tests.web.pages.service import Service
+from tests.web.pages.service import Service, site_of
 from tests.web.pages.surveys import smoke, ten
 from tests.web.pages.test_dashboard import opened, sign_in
 from tests.web.pages.test_survey_page import COUNTED, answer
@@ -92,26 +90,8 @@ def elsewhere(service: Service) -> Iterator[str]:
         f'<script type="module" src="{service.address}/web/current/pages/embed.js"></script>'
         f'<deniable-survey fingerprint="{smoke("embedded").fingerprint}"></deniable-survey>'
     )
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            body = f"<!doctype html><html lang=en><title>a site</title><h1>News</h1>{lines}".encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://localhost:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with site_of(lines) as address:
+        yield address
 
 
 def test_two_lines_embed_a_survey(service: Service, elsewhere: str, open_tab: Open, log: Log) -> None:

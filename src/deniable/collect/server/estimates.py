@@ -429,7 +429,7 @@ class _Series:
         key = entry.fingerprint, version, replace(self.request, first=first, last=last, formulas=False)
         body = service.cache.get(key)
         if body is None:
-            summed = await _summed(service, entry, progress, first, last)
+            summed = await sum_epochs(service, entry, progress, first, last)
             body = await service.readers.compute(lambda: as_json(reading(entry, summed, self.request)))
             service.cache.put(key, body)
         return body
@@ -472,7 +472,7 @@ async def _following(service: Service, entry: Entry, request: Request, progress:
     key = entry.fingerprint, progress.version, request, "found"
     kept = service.cache.get(key)
     if kept is None:
-        summed = await _summed(service, entry, progress, request.first, request.last)
+        summed = await sum_epochs(service, entry, progress, request.first, request.last)
         kept = await service.readers.compute(lambda: msgspec.json.encode(found_values(entry, summed, request)))
         service.cache.put(key, kept)
     followed = msgspec.json.decode(kept, type=dict[str, list[str]])
@@ -494,7 +494,8 @@ async def _pieces(
     yield end
 
 
-async def _summed(service: Service, entry: Entry, progress: Progress, first: int, last: int | None) -> Summed:
+async def sum_epochs(service: Service, entry: Entry, progress: Progress, first: int, last: int | None) -> Summed:
+    """The sums of the epochs from first to last."""
     tally = await service.readers.run(lambda store: store.tally(entry.fingerprint, first, last))
     return Summed(tally, inside(progress.epochs, first, last), first, last)
 
@@ -507,8 +508,8 @@ async def differences(call: Call) -> Response:
         raise Problem("malformed", "where answers evolve, the estimates are one series: compare its epochs")
     request, later = (Request.of(call, entry, name) for name in ("before", "after"))
     progress = await service.versions.read(entry.fingerprint)
-    before = await _summed(service, entry, progress, request.first, request.last)
-    after = await _summed(service, entry, progress, later.first, later.last)
+    before = await sum_epochs(service, entry, progress, request.first, request.last)
+    after = await sum_epochs(service, entry, progress, later.first, later.last)
     made = await service.readers.compute(lambda: changes(entry, progress.version, before, after, request))
     return json_response(made)
 
