@@ -45,31 +45,20 @@ if TYPE_CHECKING:
     from deniable.domains import Strings as Strings
     from deniable.planning import Plan as Plan
     from deniable.planning import plan as plan
-    from deniable.protocols import BLH as BLH
-    from deniable.protocols import CMS as CMS
-    from deniable.protocols import GRR as GRR
-    from deniable.protocols import HCMS as HCMS
     from deniable.protocols import LGRR as LGRR
     from deniable.protocols import LOLOHA as LOLOHA
     from deniable.protocols import LOSUE as LOSUE
     from deniable.protocols import LSUE as LSUE
-    from deniable.protocols import OLH as OLH
-    from deniable.protocols import OUE as OUE
-    from deniable.protocols import RAPPOR as RAPPOR
-    from deniable.protocols import SUE as SUE
-    from deniable.protocols import THE as THE
     from deniable.protocols import Attributes as Attributes
     from deniable.protocols import DBitFlip as DBitFlip
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import Evolving as Evolving
-    from deniable.protocols import HadamardResponse as HadamardResponse
     from deniable.protocols import HeavyHitters as HeavyHitters
     from deniable.protocols import ItemSets as ItemSets
     from deniable.protocols import KeyValue as KeyValue
     from deniable.protocols import LOneBitMean as LOneBitMean
     from deniable.protocols import MeanTable as MeanTable
     from deniable.protocols import Moments as Moments
-    from deniable.protocols import OLHSketch as OLHSketch
     from deniable.protocols import OneBitMean as OneBitMean
     from deniable.protocols import Piecewise as Piecewise
     from deniable.protocols import PlanarLaplace as PlanarLaplace
@@ -82,7 +71,6 @@ if TYPE_CHECKING:
     from deniable.protocols import SecureSum as SecureSum
     from deniable.protocols import SquareWave as SquareWave
     from deniable.protocols import Stratified as Stratified
-    from deniable.protocols import SubsetSelection as SubsetSelection
     from deniable.protocols import Table as Table
     from deniable.protocols import Tally as Tally
     from deniable.protocols import Window as Window
@@ -90,6 +78,7 @@ if TYPE_CHECKING:
     from deniable.protocols import graphs as graphs
     from deniable.protocols import load as load
     from deniable.protocols import profiles as profiles
+    from deniable.protocols.frequency import *  # noqa: F403  # one list of them, in their own package
     from deniable.randomness import Secure as Secure
     from deniable.randomness import Simulation as Simulation
     from deniable.results import Distribution as Distribution
@@ -126,35 +115,10 @@ _HOMES = {
     ),
     "planning": ("Plan", "plan"),
     "protocols": (
-        *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOLOHA", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
-        *(
-            "Attributes",
-            "DBitFlip",
-            "HeavyHitters",
-            "Estimate",
-            "Evolving",
-            "HadamardResponse",
-            "LOneBitMean",
-            "MeanTable",
-            "Moments",
-            "OLHSketch",
-            "OneBitMean",
-        ),
-        *(
-            "ItemSets",
-            "KeyValue",
-            "PlanarLaplace",
-            "Protocol",
-            "Queries",
-            "Ranges",
-            "Rectangles",
-            "Reports",
-            "SubsetSelection",
-            "Table",
-            "Tally",
-        ),
-        *("Piecewise", "PrivateStrata", "SecureSum", "SquareWave", "Stratified", "Window"),
-        *("combine", "load"),
+        *("Attributes", "DBitFlip", "Estimate", "Evolving", "HeavyHitters", "ItemSets", "KeyValue", "LGRR", "LOLOHA"),
+        *("LOSUE", "LOneBitMean", "LSUE", "MeanTable", "Moments", "OneBitMean", "Piecewise", "PlanarLaplace"),
+        *("PrivateStrata", "Protocol", "Queries", "Ranges", "Rectangles", "Reports", "SecureSum", "SquareWave"),
+        *("Stratified", "Table", "Tally", "Window", "combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),
     "results": ("Distribution", "Mean", "SignificanceTest", "compare", "independence"),
@@ -174,14 +138,20 @@ _MODULES = {
     "profiles": "deniable.protocols.profiles",
 }
 
-__all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])
+_OPENED = "deniable.protocols.frequency"
+"""A family whose names are listed in its own `__all__`, and are all names of this package."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    value: Any
+    if name == "__all__":
+        value = sorted([*_HOME_OF, *_MODULES, *import_module(_OPENED).__all__, "__version__"])
+    elif name in _MODULES:
         value = import_module(_MODULES[name])
     elif name in _HOME_OF:
         value = getattr(import_module(_HOME_OF[name]), name)
+    elif not name.startswith("_") and name in import_module(_OPENED).__all__:
+        value = getattr(import_module(_OPENED), name)
     else:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")
     globals()[name] = value
@@ -189,4 +159,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return list(__getattr__("__all__"))

@@ -99,6 +99,7 @@ __getattr__ = late(
         "": FAMILIES,
         "attributes": ("Attributes",),
         "discovery": ("HeavyHitters", "Found"),
+        "frequency": ("EXCHANGEABLE",),
         "frequency.histogram": ("FrequencyProtocol", "PureProtocol", "ShareProtocol"),
         "frequency.open_text": ("TextEstimate", "TextProtocol"),
         "groups": ("Group", "Groups"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deniable.protocols.frequency.block_design import BlockDesign
 from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.frequency.hadamard_response import HadamardResponse
 from deniable.protocols.frequency.local_hashing import BLH, OLH
@@ -16,7 +17,6 @@ EXCHANGEABLE = (GRR, SubsetSelection, OLH)
 __all__ = [
     "BLH",
     "CMS",
-    "EXCHANGEABLE",
     "GRR",
     "HCMS",
     "OLH",
@@ -24,6 +24,7 @@ __all__ = [
     "RAPPOR",
     "SUE",
     "THE",
+    "BlockDesign",
     "HadamardResponse",
     "OLHSketch",
     "SubsetSelection",
