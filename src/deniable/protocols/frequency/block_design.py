@@ -51,7 +51,7 @@ from deniable.protocols.reports import Bytes, from_bytes, histogram, to_bytes
 from deniable.protocols.structures import Seeded
 from deniable.protocols.tally import Counts
 from deniable.protocols.traits import Ask, Traits
-from deniable.protocols.worth import WORD_BYTES, Cost, Worth
+from deniable.protocols.worth import MUCH_WORK, WORD_BYTES, Cost, Worth
 from deniable.randomness import Bits
 from deniable.randomness.kernels import coins_above
 from deniable.words import Fact, word
@@ -65,10 +65,10 @@ _MOST_NOISE = 1 << 32
 """Cells times window: a browser draws numbers below it."""
 _MOST_WINDOW = 130
 """Cells of a progression's window that the server still counts one by one."""
-_CLOSE, _CLOSE_ENOUGH = 1.003, 1.025
-_MUCH = 1 << 36
-"""Additions, some minutes of one core: beyond, less work is worth a few percent of variance."""
-_FEWEST_BYTES = 1.05
+_CLOSE = 1.003
+"""Variances this close count as equal."""
+_SAVING = 1.05
+"""For the planner, fewer bytes are worth this much variance, and less work as well where there is much."""
 _SHARES = (0.0, 0.05, 0.2, 0.5, 1.0)
 """Shares of an answer for which one of the planner's candidates is the best."""
 _BLOCK = 1 << 15
@@ -153,17 +153,15 @@ def best_setting(
     ([(8, 3), (4, 1), (64, 3)], (127, 9))
     """
     every = settings(answers, epsilon, share)
-    least = min(one.variance for one in every)
-    close = [one for one in every if one.variance <= slack * least]
-    short = [one for one in close if one.report_bytes == min(other.report_bytes for other in close)]
-    least = min(one.variance for one in short)
 
-    def cheapest(near: float) -> Setting:
-        alike = [one for one in short if one.variance <= near * least]
+    def cheapest(slack: float, near: float) -> Setting:
+        close = [one for one in every if one.variance <= slack * min(one.variance for one in every)]
+        short = [one for one in close if one.report_bytes == min(one.report_bytes for one in close)]
+        alike = [one for one in short if one.variance <= near * min(one.variance for one in short)]
         return min(alike, key=lambda one: (one.additions, one.variance))
 
-    usual = cheapest(_CLOSE)
-    return usual if (n or 0) * usual.additions <= _MUCH else cheapest(_CLOSE_ENOUGH)
+    usual = cheapest(slack, _CLOSE)
+    return cheapest(_SAVING, _SAVING) if (n or 0) * usual.additions > MUCH_WORK else usual
 
 
 @dataclass(frozen=True)
@@ -229,7 +227,7 @@ class BlockDesign(PureProtocol):
         if isinstance(ask.domain, cls.traits.takes) and ask.domain.size > FEW_ANSWERS:
             usual, found = cls(ask.domain, ask.epsilon), {}
             for share in _SHARES:
-                best = best_setting(usual.domain.size, float(usual.epsilon), ask.n, share, _FEWEST_BYTES)
+                best = best_setting(usual.domain.size, float(usual.epsilon), ask.n, share, _SAVING)
                 found[best.cells, best.window] = None
             yield from (replace(usual, cells=cells, window=window) for cells, window in found)
 
