@@ -471,8 +471,8 @@ def plan(
     Raises:
         NumberError: Not exactly two of epsilon, n and within are given, or a number is out of range.
 
-    >>> plan(1024, epsilon=1, n=100_000).best
-    BlockDesign(Integers(low=0, high=1023), epsilon=1, cells=4, window=1)
+    >>> plan(["never", "once", "often"], epsilon=1, n=100_000).best
+    GRR(Categories(['never', 'once', 'often']), epsilon=1)
     >>> plan(["yes", "no"], epsilon=1, within=0.01).n
     44971
     >>> plan(["yes", "no"], epsilon=1, within=0.01, population=False).n
