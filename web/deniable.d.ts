@@ -141,6 +141,13 @@ export interface Protocol {
     readonly count?: number;
     readonly blocks?: number;
     readonly blockSize?: number;
+    /** Of subsets that are written as a seed and a cell: what they are chosen from, how often they hold the answer, and what a report holds. */
+    readonly slots?: number;
+    readonly cells?: number;
+    readonly window?: number;
+    readonly inside?: number;
+    parts?(report: Uint8Array): { readonly seed: number; readonly cell: number };
+    supports?(read: number, report: Uint8Array): boolean;
     /** Of Table: the hypotheses that the reports decide between, if there are any. */
     readonly laws?: readonly { readonly name: Answer; readonly weights: readonly bigint[] }[];
     /** Of Moments and Queries: the figures, of which a report is about one, and a figure of a read answer. */

@@ -3,6 +3,7 @@
 Run        a structure counts if it is what a device runs: the kind has no code of its own that draws a report, and
            inherits the draw of every protocol, which runs the structure
 Members    the code that gets a set runs on an unknown set of each size
+Seeded     the noise is drawn without the answer: its law is the ratio of any two answers, whatever their cells are
 Hashed     the kind's own code runs on an answer at which it cannot look; what the hash function makes of it is hidden,
            too. Whether the hash function is one of this package, whether it gives what the structure says, and whether
            the reports are the same bytes if only the hash is known, is checked
@@ -22,7 +23,7 @@ from deniable.audit.structure import Worst, largest_ratio, largest_ratio_of_hidd
 from deniable.domains import ListedDomain
 from deniable.errors import NumberError
 from deniable.protocols import Protocol
-from deniable.protocols.structures import RUN, Choice, Hashed, Mapped, Members, Stages, Structure
+from deniable.protocols.structures import RUN, Choice, Hashed, Mapped, Members, Seeded, Stages, Structure
 from deniable.randomness import Simulation
 from deniable.randomness.symbolic import Hidden, Run, Sealed, TooManyRuns, Unknown, follow
 
@@ -71,12 +72,14 @@ def _is_answer(protocol: Protocol, encoded: Any) -> bool:
 
 
 def of_members(protocol: Protocol) -> Callable[[], Worst] | None:
-    """How to judge a law of sets without listing them, where a structure makes elements of an answer; else None."""
+    """How to judge a law without listing it, where a structure makes a set or a cell of an answer; else None."""
     match run_by(protocol):
         case Mapped(inner=inner):
             return of_members(inner)
         case Members() as members:
             return partial(_of_members, members)
+        case Seeded() as seeded:
+            return partial(_of_seeded, seeded, protocol)
     return None
 
 
@@ -91,6 +94,25 @@ def _of_members(members: Members) -> Worst:
         "what it does with them was followed without knowing them, so it holds for every answer"
     )
     return Worst(worst.ratio, worst.reached, worst.pair, (said, *worst.rules))
+
+
+def _of_seeded(seeded: Seeded, protocol: Protocol) -> Worst:
+    """The ratio of the noise, which two answers reach if under some seed their reports are not the same set."""
+
+    def near(answer: int, seed: int) -> set[int]:
+        cell = seeded.hashed(answer, seed)
+        return {seeded.added(cell, noise) for noise in range(seeded.window)}
+
+    some = range(min(protocol.domain.size, FEW_CELLS) if isinstance(protocol.domain, ListedDomain) else 0)
+    tried = ((one, 0, seed) for seed in range(1, min(seeded.seeds, FEW_CELLS) + 1) for one in some)
+    for one, other, seed in tried:
+        if near(one, seed) != near(other, seed):
+            said = (
+                "seed and noise are drawn without the answer by the code of `Seeded`, which the kind does not change; "
+                "the ratio is that of the noise, so it holds for every answer"
+            )
+            return Worst(seeded.ratio, True, (one, other), (said,))
+    raise TooManyRuns("no two answers were found whose cells differ")
 
 
 def of_hidden(protocol: Protocol, listed: Sequence[Any], most_runs: int) -> Worst | None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 WORD_BYTES = 8
 """Bytes of a random word."""
+MUCH_WORK = 1 << 36
+"""Word operations of some minutes on one core: from here on it matters which protocol takes less work."""
 
 
 class Cost(NamedTuple):

@@ -16,8 +16,7 @@ import msgspec
 
 from deniable.labels import label_spec
 from deniable.results.rows import Drawing, Picture, Rows, View, finite
-from deniable.words import Said
-from deniable.words import plain as plain_fact
+from deniable.words import Said, plain as plain_fact
 
 if TYPE_CHECKING:
     from deniable.results.base import Result

@@ -1,3 +1,4 @@
+from deniable.protocols.frequency.block_design import BlockDesign as BlockDesign
 from deniable.protocols.frequency.grr import GRR as GRR
 from deniable.protocols.frequency.hadamard_response import HadamardResponse as HadamardResponse
 from deniable.protocols.frequency.local_hashing import BLH as BLH, OLH as OLH
