@@ -147,7 +147,7 @@ class Trust(msgspec.Struct, kw_only=True):
     """The same in a sentence."""
 
 
-class Headline(msgspec.Struct, kw_only=True):
+class Phrase(msgspec.Struct, kw_only=True):
     """A sentence: its id and parameters, and its English text."""
 
     id: str
@@ -188,7 +188,7 @@ class Document(msgspec.Struct, kw_only=True):
     """Whether there are enough answers to show figures."""
     message: str | None = None
     """The reason if there are no figures here."""
-    headline: Headline | None = None
+    headline: Phrase | None = None
     """The finding in words, if there is one."""
     notes: list[str] = []
     """Remarks to show with the figures."""
@@ -204,7 +204,7 @@ class Document(msgspec.Struct, kw_only=True):
     """Single numbers next to the table, by name: for texts, the share of texts that are not listed ("unlisted")."""
     sections: list[Section]
     """The figures, with the pictures that show them."""
-    sentences: list[Sentence] = []
+    sentences: list[Phrase] = []
     """The sentences above that the catalogue of words has, for readers of other languages."""
 
     @property
@@ -217,10 +217,10 @@ class Document(msgspec.Struct, kw_only=True):
         return next((section for section in self.sections if section.id == id), None)
 
 
-def sentences(texts: Iterable[str | None]) -> list[Sentence]:
+def sentences(texts: Iterable[str | None]) -> list[Phrase]:
     """Those of these texts that the catalogue has, with their ids and parameters."""
     return [
-        Sentence(id=text.id, parameters={name: plain_fact(fact) for name, fact in text.facts.items()}, text=str(text))
+        Phrase(id=text.id, parameters={name: plain_fact(fact) for name, fact in text.facts.items()}, text=str(text))
         for text in texts
         if isinstance(text, Said)
     ]
@@ -299,7 +299,7 @@ def documented(
         population=rows.population,
         fakes=result.fakes,
         assumed=rows.assumption,
-        headline=None if said is None else Headline(id=said[0], parameters=dict(said[1]), text=said[2]),
+        headline=None if said is None else Phrase(id=said[0], parameters=dict(said[1]), text=said[2]),
         notes=result.notes,
         remark=result.remark,
         trust=Trust() if misfit is None else Trust(misfit=misfit.p_value, warning=misfit.message),

@@ -37,7 +37,7 @@ from deniable.postprocess import METHODS
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Difference, Document, Result, View, finite
 from deniable.results.distribution import MOST_BINS, read_numbers
-from deniable.results.document import Sentence, kept, sentences
+from deniable.results.document import Phrase, kept, sentences
 from deniable.results.render import COLUMNS, csv_lines
 from deniable.results.smooth import SMOOTH, read_assumption
 from deniable.surveys import Question, SurveyTally
@@ -64,7 +64,7 @@ class Reading(msgspec.Struct):
     questions: list[Document]
     notes: list[str]
     """How devices that report in several epochs affect the errors; empty for one epoch."""
-    sentences: list[Sentence]
+    sentences: list[Phrase]
     """The same with the ids and parameters of the catalogue of words."""
 
 
