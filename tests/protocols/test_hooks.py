@@ -20,7 +20,7 @@ HOOKS = ("draw", "draw_many", "count", "valid", "infer", "law", "worth", "kernel
 FINAL = {"report_bytes", "tally_size", "ratio", "guarantee", "realized_epsilon"}
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "protocols" / "writing-your-own.md"
-CODE = (".py", ".pyi", ".js", ".ts", ".json")
+CODE = {".py", ".pyi", ".js", ".ts", ".json", ".html"}
 MOST_NAMES, MOST_MEMBERS, MOST_OVERRIDES = 40, 20, 10
 
 

@@ -26,7 +26,7 @@ DRAFT: dict[str, Any] = {
         },
         {"id": "apps", "text": "What do you use?", "answers": {"multiple": ["mail", "maps", "music"], "at_most": 2}},
         {
-            "id": "stars",
+            "id": "rating",
             "text": "How good are they?",
             "answers": {"keys": ["mail", "maps"], "low": 1, "high": 5, "unit": "stars", "at_most": 2},
         },
@@ -48,7 +48,7 @@ DRAFT: dict[str, Any] = {
                 "drink": {"text": "Wie oft trinken Sie?", "answers": ["nie", "oft", "keine Angabe"]},
                 "sleep": {"text": "Wie lange schlafen Sie?", "unit": "Stunden"},
                 "apps": {"text": "Was benutzen Sie?", "answers": ["Post", "Karten", "Musik"]},
-                "stars": {"text": "Wie gut sind sie?", "answers": ["Post", "Karten"], "unit": "Sterne"},
+                "rating": {"text": "Wie gut sind sie?", "answers": ["Post", "Karten"], "unit": "Sterne"},
                 "you": {
                     "text": "Über Sie",
                     "parts": {
@@ -66,7 +66,7 @@ DRAFT: dict[str, Any] = {
                 "drink": {"text": "كم مرة تشرب؟", "answers": ["أبدًا", "كثيرًا", "لا إجابة"]},
                 "sleep": {"text": "كم ساعة تنام؟", "unit": "ساعة"},
                 "apps": {"text": "ماذا تستخدم؟", "answers": ["البريد", "الخرائط", "الموسيقى"]},
-                "stars": {"text": "ما مدى جودتها؟", "answers": ["البريد", "الخرائط"], "unit": "نجوم"},
+                "rating": {"text": "ما مدى جودتها؟", "answers": ["البريد", "الخرائط"], "unit": "نجوم"},
                 "you": {
                     "text": "عنك",
                     "parts": {
@@ -84,7 +84,7 @@ ANSWERS = {
     "drink": "often",
     "sleep": 7.5,
     "apps": ["maps", "music"],
-    "stars": {"maps": 4.0},
+    "rating": {"maps": 4.0},
     "you": {"age": 44, "home": "country"},
 }
 GERMAN = {
@@ -92,7 +92,7 @@ GERMAN = {
     "drink": "oft",
     "sleep": 7.5,
     "apps": ["Karten", "Musik"],
-    "stars": {"Karten": 4.0},
+    "rating": {"Karten": 4.0},
     "you": {"Alter": 44, "Wohnort": "Land"},
 }
 """The same answers."""

@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import current, terms
+from tests.surveys.translated import translated
 from tests.web.pages.browser import chromium, new_context
 from tests.web.pages.service import Service, serving
 
@@ -226,6 +227,13 @@ def index(tab: Any, service: Service, survey: Survey) -> None:
     tab.goto(f"{service.address}/")
 
 
+def arabic(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(f"{service.survey_page(translated())}?lang=ar")
+    tab.wait_for_selector("form")
+    tab.locator("form input[type=radio]").first.check()
+    tab.evaluate("scrollTo(0, 0)")
+
+
 SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "index": index,
     "survey": survey_page,
@@ -240,6 +248,7 @@ SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "decided": decided,
     "parts": parts,
     "panels": panels,
+    "arabic": arabic,
 }
 WHOLE = {
     "life": "section[aria-label='Life of a report']",
@@ -249,23 +258,26 @@ WHOLE = {
 }
 """Of these an element is shown, of the others the page, cut where it gets long."""
 LONGEST = 2300
-ONCE = ("designed", "decided", "parts", "panels", "published")
-"""Of these one picture is enough, the light one."""
+ONCE = {**dict.fromkeys(("designed", "decided", "parts", "panels", "published"), "light"), "arabic": "phone"}
+"""Of these one picture is enough."""
 
 
 def pictures() -> Iterator[tuple[str, str]]:
     """Each name with its mode."""
     for mode in MODES:
         for name in SHOTS:
-            if mode == "light" or name not in ONCE:
+            if ONCE.get(name, mode) == mode:
                 yield name, mode
+
+
+def _served(directory: str, survey: Survey) -> AbstractContextManager[Service]:
+    return serving(Path(directory), survey, opened(), remedy(), habits(), translated())
 
 
 @contextmanager
 def stage() -> Iterator[tuple[Service, Survey]]:
     survey = bakery()
-    surveys = survey, opened(), remedy(), habits()
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *surveys) as service:
+    with tempfile.TemporaryDirectory() as directory, _served(directory, survey) as service:
         fill(service, survey)
         fill(service, opened())
         fill_habits(service)

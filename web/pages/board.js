@@ -3,11 +3,12 @@
 import { ROOT } from "./api.js";
 import { campaignCard, health, specCard, strength, wellness } from "./cards.js";
 import { Comparison } from "./compare.js";
-import { copier, download, focusOn, h, newId, show, update } from "./dom.js";
+import { bdi, copier, download, focusOn, h, newId, show, update } from "./dom.js";
 import { read } from "./document.js";
 import { tell } from "./finding.js";
 import { count, decimal, period } from "./format.js";
 import { QuestionPanel } from "./panel.js";
+import { documentIn, inLanguage, sayer } from "./translated.js";
 import { say } from "./words.js";
 
 const METHODS = ["norm-sub", "power", "base-cut", "norm", "norm-mul", "clip"];
@@ -20,16 +21,16 @@ const FEW_STRATA = 4; // more are not all shown at first
 const FEW_TABLES = 4;
 
 /** The questions to show: of an answer with several parts, one per part, each with its own protocol. */
-function parts(question) {
-  const { id, text, protocol } = question;
+function parts(question, text, said) {
+  const { id, protocol } = question;
   if (protocol.readings) {
     const stratum = (part) => (protocol.stratumNames?.includes(part) ? part : protocol.stratumNames && ALL);
-    return protocol.readings.map((part) => ({ id, part, text: `${text} – ${part}`, protocol, stratum: stratum(part) }));
+    return protocol.readings.map((part) => ({ id, part, text: `${text} – ${said(part)}`, protocol, stratum: stratum(part) }));
   }
   const { strata, inner, groups = strata && [{ name: ALL, protocol: inner }, ...strata] } = protocol;
-  if (!groups) return [question];
+  if (!groups) return [{ ...question, text }];
   const names = (view) => view?.map((i) => protocol.domain.columns[i].name);
-  const titled = (name) => (strata && name === ALL ? say("board.everybody") : name);
+  const titled = (name) => (strata && name === ALL ? say("board.everybody") : said(name));
   return groups.map(({ name, protocol: own }, i) => ({
     id,
     part: name,
@@ -92,7 +93,9 @@ export class Board {
     [this.state.down, this.state.along] = [tables.some(({ protocol: { views } }) => views.length > FEW_TABLES) ? this.#columns[0] : "", ""];
     this.#usual = { ...this.state };
     for (const end of ["first", "last"]) if (/^(\d*|latest)$/.test(this.asked.get(end) ?? "no")) this.state[end] = this.asked.get(end);
-    this.panels = survey.questions.flatMap((question) => parts(question).map((part) => new QuestionPanel(this, part)));
+    const asked = inLanguage(survey).questions;
+    const shown = (question, i) => parts(question, asked[i].text, sayer(survey, question.id));
+    this.panels = survey.questions.flatMap((question, i) => shown(question, i).map((part) => new QuestionPanel(this, part)));
     this.compare = new Comparison(this);
   }
 
@@ -101,13 +104,14 @@ export class Board {
   }
 
   async start() {
-    const { name, terms, fingerprint, epsilon } = this.survey;
+    const { fingerprint, epsilon } = this.survey;
+    const { name, terms } = inLanguage(this.survey);
     document.title = say("board.page", { name });
     const audit = h("a", { href: `${ROOT}audit/${fingerprint}` }, say("board.link.audit"));
     show(
       this.#place,
-      h("p", { class: "soft owner" }, terms.owner),
-      h("h1", {}, name),
+      h("p", { class: "soft owner" }, bdi(terms.owner)),
+      h("h1", {}, bdi(name)),
       this.#controls(),
       this.#busy,
       this.#error,
@@ -360,15 +364,20 @@ export class Board {
     const query = { epochs: this.#range, about, bins, range: asked, post: "none", consistent: post };
     const replies = await this.#ask("estimates", query, { status: true, status_epochs: changed && `${changed[0]}..${changed.at(-1)}` });
     const readings = replies.map(({ series }) => series[0]);
-    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...read(one), asked }]));
+    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...this.#document(one), asked }]));
     const notes = readings.flatMap(({ notes: own, sentences }) => own.map((note) => tell({ sentences }, note)));
     return [replies[0].status, new Map(named), new Set(notes)];
+  }
+
+  /** A document with the names of its question in the language of the page. */
+  #document(one) {
+    return read(documentIn(this.survey, one));
   }
 
   /** The documents of all questions over a range of periods. */
   async reading(epochs) {
     const replies = await this.#ask("estimates", { epochs, about: this.state.about, post: "none", consistent: this.state.post });
-    return new Map(replies.flatMap(({ series: [{ questions }] }) => questions.map((one) => [keyOf(one), read(one)])));
+    return new Map(replies.flatMap(({ series: [{ questions }] }) => questions.map((one) => [keyOf(one), this.#document(one)])));
   }
 
   /** Changes by question from one range of periods to another. */
@@ -476,7 +485,7 @@ export class Board {
     if (changed.length) {
       const { series } = await this.#api.json(`${this.#base}/estimates`, { ...query, epochs: `${changed[0]}..${changed.at(-1)}` });
       const states = new Map(wanted.map((one) => [one.epoch, state(one)]));
-      const own = (questions) => read(questions.find((one) => keyOf(one) === panel.key));
+      const own = (questions) => read(documentIn(this.survey, questions.find((one) => keyOf(one) === panel.key)));
       const readings = series.map(({ first: epoch, questions }) => ({ epoch, question: own(questions) }));
       if (!readings.every(({ epoch }) => states.has(epoch))) return readings; // answers that evolve are one reading
       for (const { epoch, question } of readings) known.set(epoch, { state: states.get(epoch), question });

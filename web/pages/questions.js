@@ -28,11 +28,11 @@ export const FIELDS = {
  * A fieldset with { element, value(), fault(), complain(message) }. `value()` is the answer as the SDK takes it, or undefined
  * while there is none; `fault()` says why it cannot be sent, or null. A record also has its `parts`.
  */
-export function questionField({ id, text, protocol }, number, changed, shared = new Map()) {
+export function questionField({ id, text, protocol }, number, changed, shared = new Map(), lang = null) {
   const attributes = { class: "question", "data-question": id };
-  const title = [number ? `${number}. ` : "", bdi(text)];
+  const title = [number ? `${number}. ` : "", bdi(text, lang)];
   const { shape, clear = [], shared: strata = [] } = protocol;
-  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared }) };
+  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared, lang }) };
 }
 
 /** By the shape of the reports: what becomes of the parts of a record, and why none may be left out. */
@@ -78,7 +78,7 @@ function fieldset(domain, name, text, attributes, changed, title = text, kind = 
   return { element, value, problem, fault, complain, focus, parts: field.parts };
 }
 
-function categoryField(domain, name, { text, error, changed }) {
+function categoryField(domain, name, { text, error, changed, lang }) {
   const labels = domain.labels.map(label);
   if (labels.length > FEW) {
     const id = newId("search");
@@ -89,7 +89,7 @@ function categoryField(domain, name, { text, error, changed }) {
     return { content, input: box.input, value };
   }
   const inputs = labels.map((_, i) => h("input", { type: "radio", name, value: i, onchange: changed }));
-  const content = labels.map((one, i) => h("label", { class: "choice" }, inputs[i], bdi(one)));
+  const content = labels.map((one, i) => h("label", { class: "choice" }, inputs[i], bdi(one, lang)));
   const value = () => {
     const at = inputs.findIndex((input) => input.checked);
     return at < 0 ? undefined : domain.labels[at];
@@ -183,7 +183,7 @@ function noneBox(name, clear, changed) {
 const limitOf = (most, items) => (most < items.size ? ` ${say("ask.set.most", { n: String(most) })}` : "");
 
 /** A box to tick for each item, or of many a search that adds one after the other; and one for none of them. */
-function setField({ items, most }, name, { text, error, changed }) {
+function setField({ items, most }, name, { text, error, changed, lang }) {
   const note = h("p", { class: "note" }, say("ask.set") + limitOf(most, items));
   const labels = Array.from({ length: items.size }, (_, i) => label(items.label(i)));
   if (items.size > FEW_BOXES) return manyItems(items, labels, note, name, { text, error, changed });
@@ -193,7 +193,7 @@ function setField({ items, most }, name, { text, error, changed }) {
   };
   const inputs = labels.map((_, i) => h("input", { type: "checkbox", name, value: i, onchange: ticked }));
   const none = noneBox(name, () => inputs.forEach((input) => (input.checked = false)), changed);
-  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], bdi(one))), none.element];
+  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], bdi(one, lang))), none.element];
   const value = () => {
     const chosen = inputs.flatMap((input, i) => (input.checked ? [items.label(i)] : []));
     return chosen.length || none.box.checked ? chosen : undefined;
@@ -239,7 +239,7 @@ function manyItems(items, labels, note, name, { text, error, changed }) {
 }
 
 /** A box to tick for each key, and a field for its number; and a box for none of them. */
-function keyField({ items, most, numbers }, name, { changed }) {
+function keyField({ items, most, numbers }, name, { changed, lang }) {
   const { low, high, unit } = numbers;
   const ends = { low: quantity(low), high: quantity(high, unit) };
   const note = h("p", { class: "note" }, say("ask.keys", ends) + limitOf(most, items));
@@ -263,7 +263,7 @@ function keyField({ items, most, numbers }, name, { changed }) {
       oninput: edited,
     });
     const number = () => readNumber(field.value, decimalSign());
-    const row = h("div", { class: "row key" }, h("label", { class: "choice" }, box, bdi(words)), field, unit ? bdi(unit) : null, counted.element);
+    const row = h("div", { class: "row key" }, h("label", { class: "choice" }, box, bdi(words, lang)), field, unit ? bdi(unit) : null, counted.element);
     return { box, field, number, edited, element: row, key: items.label(i) };
   });
   const untick = ({ box, edited }) => {
@@ -283,11 +283,12 @@ function keyField({ items, most, numbers }, name, { changed }) {
 }
 
 /** One field per column. All are asked for and checked. A stratum stands in all questions, and is asked for once. */
-function recordField({ columns }, name, { changed, shape, clear, strata, shared }) {
+function recordField({ columns }, name, { changed, shape, clear, strata, shared, lang }) {
   const built = (column, i) => {
     const isClear = clear.includes(column.name);
-    const title = isClear ? rich("ask.clear", { title: bdi(column.title) }) : bdi(column.title);
-    return fieldset(column.domain, `${name}-${i}`, column.title, { class: "part" }, changed, title);
+    const named = bdi(column.title, lang);
+    const title = isClear ? rich("ask.clear", { title: named }) : named;
+    return fieldset(column.domain, `${name}-${i}`, column.title, { class: "part" }, changed, title, { shape: "part", clear: [], strata: [], lang });
   };
   const parts = columns.map((column, i) => {
     if (!strata.includes(column.name)) return built(column, i);

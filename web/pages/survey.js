@@ -18,6 +18,7 @@ import { incomplete, reasonOf, refusal, titleOf } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
 import { riskCard } from "./risk.js";
 import { spent, terms } from "./terms.js";
+import { inLanguage } from "./translated.js";
 import { direction, duration, language, preferred, rich, say, speak } from "./words.js";
 
 const RETRY_SECONDS = 15;
@@ -105,7 +106,7 @@ class SurveyView {
   async start() {
     show(this.#root, h("p", { class: "note", role: "status" }, say("page.loading")));
     try {
-      this.#survey = await this.#client.survey();
+      this.#survey = inLanguage(await this.#client.survey());
     } catch (error) {
       if (error.kind === "optedOut") {
         this.#leaving.offer(await this.#client.state());
@@ -116,7 +117,7 @@ class SurveyView {
     if (!this.#survey.terms) {
       return this.#refuse(this.#root, new DeniableError("closed", say("refusal.files")));
     }
-    const { name, terms: own } = this.#survey;
+    const { name, terms: own, spoken } = this.#survey;
     this.#say((await this.#client.state()).persisted === true);
     this.#fields = [];
     this.#outcome = null;
@@ -146,9 +147,9 @@ class SurveyView {
 
   /** Who asks, how long it takes, and why. */
   #head() {
-    const { name, questions, terms: own } = this.#survey;
+    const { name, questions, terms: own, spoken } = this.#survey;
     const by = rich("survey.by", { owner: bdi(own.owner), n: questions.length, time: minutesOf(this.#survey) });
-    return [h("p", { class: "soft" }, by), h("h1", {}, bdi(name)), h("p", { class: "soft" }, bdi(own.purpose))];
+    return [h("p", { class: "soft" }, by), h("h1", {}, bdi(name, spoken)), h("p", { class: "soft" }, bdi(own.purpose, spoken))];
   }
 
   /** The promise, with a note where the browser may forget what was sent. */
@@ -288,7 +289,7 @@ class SurveyView {
     const many = this.#survey.questions.length > 1;
     const stale = () => (this.#life.hidden = true);
     const shared = new Map(); // strata, which all questions have
-    this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale, shared));
+    this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale, shared, this.#survey.spoken));
     const submit = (event) => {
       event.preventDefault();
       if (!this.#pager.forward()) this.#send(); // Enter in a field of an earlier page goes to the next
@@ -367,7 +368,7 @@ class SurveyView {
     const look = setInterval(() => this.refresh(), 700);
     try {
       if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, say("refusal.nothing")));
-      const { fresh, epoch, bytes } = await this.#client.answer(values, { acceptChanges: this.#agreed });
+      const { fresh, epoch, bytes } = await this.#client.answer(values, { acceptChanges: this.#agreed, language: this.#survey.spoken });
       if (fresh) this.#left.set(epoch, bytes);
       forget(this.#survey.fingerprint);
       this.#options.tell("sent", { fingerprint: this.#survey.fingerprint, epoch, fresh });

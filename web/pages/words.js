@@ -50,8 +50,13 @@ export const language = () => current.language;
 export const locale = () => `${current.language}-u-nu-latn`;
 export const direction = () => current.entries["language.direction"];
 
+let asked = null;
+/** The language that a page was asked to speak; null where it speaks the default one because nobody asked. */
+export const askedFor = () => asked;
+
 /** Speak this language from now on. */
 export async function speak(wanted) {
+  asked = wanted;
   if (wanted !== current.language) current = catalogue(wanted, await read(wanted));
 }
 

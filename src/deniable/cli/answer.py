@@ -290,7 +290,8 @@ def _explain(survey: Survey, answers: Mapping[str, Any], body: bytes, language: 
         output.write("\n")
         output.heading(f"{question.id}: the life of this report")
         for number, step in enumerate(question.protocol.explain(answers[question.id], report, language), start=1):
-            output.prose(without_marks(f"{number}. {step.text} {shown(step.outcome)}").rstrip())
+            told = f"{number}. {step.text} {shown(without_marks(step.outcome))}"
+            output.prose(without_marks(told).rstrip())
 
 
 def _collect(spoken: Spoken, texts: Mapping[str, Any], as_json: bool, no_echo: bool) -> tuple[dict[str, Any], bool]:

@@ -118,7 +118,7 @@ def _languages(before: Survey, after: Survey) -> Iterator[Edit]:
             yield Edit(f"translation {code}", was, now)
             continue
         old, new = (dict(positions(survey.translations[code])) for survey in (before, after))
-        for where in dict.fromkeys((*old, *new)):
+        for where in sorted({*old, *new}):
             yield from _compared(f"translation {code}: {where}", old.get(where, "none"), new.get(where, "none"))
 
 

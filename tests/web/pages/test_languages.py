@@ -8,22 +8,30 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 import deniable
 from deniable.collect.server.pages import web_folder
+from deniable.collect.stores import open_store
+from deniable.collect.stores.base import Batch
 from deniable.protocols import GRR
+from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from deniable.surveys.promises import promises
+from deniable.surveys.translations import positions
 from deniable.words import LANGUAGES, Entry, catalogue
-from tests.collect.surveys import terms
+from tests.collect.surveys import current, terms
+from tests.surveys.translated import ANSWERS, translated
 from tests.web.pages.browser import new_context
 from tests.web.pages.service import Service, serving
 from tests.web.pages.surveys import often, shapes, smoke, staged
+from tests.web.pages.test_dashboard import sign_in
 
 Open = Callable[[str], Any]
 PLACE = re.compile(r"\{[A-Za-z][a-z]*(?::[a-z]+)?\}")
@@ -182,6 +190,87 @@ def test_every_sentence_fits_on_a_phone(service: Service, browser: Any, language
     wide = "() => { document.querySelector('main > section.card:last-child p').style.overflowWrap = 'normal'; }"
     tab.evaluate(wide)
     assert tab.evaluate(OVERFLOWS) != [], "the check can fail"
+    context.close()
+
+
+def fill_in(tab: Any, sleep: str) -> None:
+    """Answers to the translated survey, by position; what people read is that of the language."""
+    for name in ("q-smoke", "q-drink"):
+        tab.locator(f"input[name={name}]").nth(1).check()
+    tab.locator("input[name=q-sleep]").fill(sleep)
+    tab.locator("input[name=q-apps]").nth(2).check()
+    tab.locator("input[name=q-rating]").nth(1).check()
+    tab.locator("[data-question=rating] input.number:enabled").fill("4")
+    tab.locator("[data-question=you] input.number").fill("44")
+    tab.locator("[data-question=you] input[type=radio]").nth(1).check()
+
+
+@pytest.mark.parametrize(("language", "sleep"), [("de", "7,5"), ("ar", "\u0667\u066b\u0665")])
+def test_a_translated_survey_is_asked_told_and_sent_in_the_language_of_the_browser(
+    own_service: Service, browser: Any, language: str, sleep: str
+) -> None:
+    survey = translated()
+    own_service.publish(survey)
+    texts = survey.texts(language)
+    context = new_context(browser, locale=language, viewport={"width": 390, "height": 844})
+    tab = context.new_page()
+    tab.goto(own_service.survey_page(survey))
+    tab.wait_for_selector("form")
+    assert tab.title() == texts["name"]
+    assert tab.locator("h1").inner_text() == texts["name"]
+    asked = [one.inner_text() for one in tab.locator("form > fieldset > legend bdi").all()]
+    assert asked == [texts["questions"][question.id]["text"] for question in survey]
+    fill_in(tab, sleep)
+    tab.click("form button.second")
+    tab.wait_for_selector("ol.steps")
+    shown = " ".join(tab.evaluate(READ).split())
+    assert english_in(shown, catalogue(language).entries) == set()
+    left = [text for _, text in positions(survey.texts()) if len(text) > 3 and text in shown]
+    assert left == [], "every text of the survey is translated"
+    assert all(text in shown for text in texts["questions"]["smoke"]["answers"])
+    assert tab.evaluate("() => document.documentElement.scrollWidth") <= 390
+    tab.click("form button[type=submit]")
+    tab.wait_for_selector(".card.fine")
+    assert own_service.count(survey) == 1
+    context.close()
+
+
+def test_a_survey_keeps_its_answers_when_the_language_is_switched(service: Service, open_tab: Open) -> None:
+    survey = replace(translated(), name="Habits again")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    assert tab.locator("legend bdi").first.inner_text() == "Do you smoke?"
+    fill_in(tab, "7")
+    tab.locator(CHOICE).select_option("de")
+    expect(tab.locator("legend bdi").first).to_have_text("Rauchen Sie?")
+    assert tab.locator("input[name=q-smoke]").nth(1).is_checked()
+    assert tab.locator(".choice bdi").nth(1).inner_text() == "nein"
+    assert tab.locator("legend bdi").first.get_attribute("lang") == "de"
+    tab.click("form button[type=submit]")
+    tab.wait_for_selector(".card.fine")
+    assert service.count(survey) == 1
+
+
+def test_the_dashboard_speaks_to_its_operator_whatever_respondents_used(service: Service, browser: Any) -> None:
+    survey = replace(translated(), name="Habits of many")
+    service.publish(survey)
+    bits, n = Simulation(1), 400
+    reports = [np.asarray(one.protocol.privatize([ANSWERS[one.id]] * n, bits)) for one in survey]
+    ids = bits.words(2 * n).view(np.uint8).reshape(n, 16).copy()
+    with open_store(service.store) as store:
+        store.add([Batch(survey.fingerprint, current(survey), ids, np.hstack(reports))])
+    context = new_context(browser, locale="de-DE")
+    board = context.new_page()
+    board.goto(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector("[data-question=smoke] .chart")
+    assert board.locator("h1").inner_text() == "Gewohnheiten"
+    smoke_panel = board.locator("[data-question=smoke]")
+    expect(smoke_panel.locator("h2")).to_have_text("1. Rauchen Sie?")
+    expect(smoke_panel).to_contain_text("nein")
+    expect(board.locator("[data-question='you.home']")).to_contain_text("Stadt")
+    expect(board.locator("[data-question=sleep]")).to_contain_text("Stunden")
     context.close()
 
 
