@@ -2,10 +2,13 @@
 
 import { date, duration as durationWord, figure, language, say, text } from "./words.js";
 
+/** A number with so many decimals; a zero has no sign. */
+const fixed = (value, digits) => value.toFixed(digits).replace(/^-([0.]*)$/, "$1");
+
 /** A share as a percentage with so many digits as its error makes sense of. */
 export function percent(share, digits = 1) {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
-  return say("percent.line", { n: figure((100 * share).toFixed(digits), false) }).replace("-", "−");
+  return say("percent.line", { n: figure(fixed(100 * share, digits), false) }).replace("-", "−");
 }
 
 /** Enough decimals for two digits of an error: the rule of every form of a result, in Python as well. */
@@ -16,7 +19,7 @@ export function decimals(error) {
 
 /** A number with so many decimals, halves away from zero. */
 export function rounded(value, digits) {
-  return text(figure(value.toFixed(digits))).replace("-", "−");
+  return text(figure(fixed(value, digits))).replace("-", "−");
 }
 
 /** The same rule for a share that is written as a percentage. */
