@@ -2,13 +2,11 @@
 
 import { date, duration as durationWord, figure, language, say, text } from "./words.js";
 
-/** A number with so many decimals; a zero has no sign. */
-const fixed = (value, digits) => value.toFixed(digits).replace(/^-([0.]*)$/, "$1");
-
 /** A share as a percentage with so many digits as its error makes sense of. */
 export function percent(share, digits = 1) {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
-  return say("percent.line", { n: figure(fixed(100 * share, digits), false) }).replace("-", "−");
+  const digit = (100 * share).toFixed(digits).replace(/^-([0.]*)$/, "$1"); // a zero has no sign
+  return say("percent.line", { n: figure(digit, false) }).replace("-", "−");
 }
 
 /** Enough decimals for two digits of an error: the rule of every form of a result, in Python as well. */
@@ -19,7 +17,7 @@ export function decimals(error) {
 
 /** A number with so many decimals, halves away from zero. */
 export function rounded(value, digits) {
-  return text(figure(fixed(value, digits))).replace("-", "−");
+  return text(figure(value.toFixed(digits))).replace("-", "−");
 }
 
 /** The same rule for a share that is written as a percentage. */
