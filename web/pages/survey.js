@@ -117,7 +117,7 @@ class SurveyView {
     if (!this.#survey.terms) {
       return this.#refuse(this.#root, new DeniableError("closed", say("refusal.files")));
     }
-    const { name, terms: own, spoken } = this.#survey;
+    const { name, terms: own } = this.#survey;
     this.#say((await this.#client.state()).persisted === true);
     this.#fields = [];
     this.#outcome = null;
