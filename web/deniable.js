@@ -909,7 +909,8 @@ function secureSum({ size, kind }, epsilon, { people, missing, collectors, read,
     return report;
   };
   const over = "any two answers of one person, given the published sums";
-  return { reportBytes: 8 * cells, forms: 2 ** (64 * cells), thresholds: {}, draw, relation: "sum", over, delta: written, cells, enough, collectors, read };
+  const law = { reportBytes: 8 * cells, forms: 2 ** (64 * cells), thresholds: {}, draw, relation: "sum", over, delta: written };
+  return { ...law, cells, enough, collectors, read, decay: Number(top) / Number(bottom) };
 }
 
 /** One submission as shares that add up to its answers modulo 2^64: a body for each collector, one after the other. */
@@ -1531,7 +1532,8 @@ function grouped(written, level, parts) {
   const { relation } = groups[0].protocol;
   const deltas = groups.map(({ protocol }) => protocol.delta).filter(Boolean);
   const delta = deltas.length ? writeFraction(largest(deltas)) : undefined;
-  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation };
+  const project = (answer, group) => parts[group].of(answer);
+  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation, project };
 }
 
 /** One column of a record; or with `views` some columns together, as the number of the combination of their cells. */
