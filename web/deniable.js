@@ -1180,7 +1180,7 @@ const sketch = (inner) => (domain, epsilon, parameters) => {
   if (!hashing.open) refuse("spec", "the hashing of a sketch is a domain of strings");
   const law = inner({ size: hashing.cells }, epsilon, parameters);
   const draw = (text, cohort, bits) => law.draw(hashing.cell(text, cohort), bits);
-  return cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw });
+  return { ...cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw }), cells: hashing.cells, hashBits: law.hashBits };
 };
 
 /** Longitudinal local hashing: a hash function that the device keeps, then randomized response twice on the cell. */
@@ -1207,7 +1207,7 @@ function rappor(domain, epsilon, parameters) {
   const { draw, perBit } = bloomFilter(domain, parameters);
   const flip = flipThreshold(times(epsilon, perBit));
   const rest = { reportBytes: Math.ceil(width / 8), thresholds: { flip }, draw: draw(flip) };
-  return cohorts(domain, count, width, rest);
+  return { ...cohorts(domain, count, width, rest), width, hashes };
 }
 
 /** A text's filter in a cohort, every bit flipped with a probability; `perBit` is the share of an epsilon that a bit has. */
@@ -1924,7 +1924,7 @@ function collisionSets(domain, epsilon, { cells, cohorts: count, key }) {
     const found = inside ? held[bits.integers(held.length)] : skipping(held, bits.integers(cells - held.length));
     return concat(toBytes(cohort, first), toBytes(found, second));
   };
-  return { reportBytes: first + second, forms: count * cells, thresholds: { ownCell }, draw, cell };
+  return { reportBytes: first + second, forms: count * cells, thresholds: { ownCell }, draw, cell, cells };
 }
 
 function choose(n, k) {
@@ -1961,7 +1961,7 @@ function subsetSets(domain, epsilon, { subset_size: k }) {
     members.forEach((member, i) => (listed ? toBytes(member, width, out, i * width) : setBit(out, member, true)));
     return out;
   };
-  return { reportBytes, forms: Number(met + apart), thresholds: { meets }, draw, size };
+  return { reportBytes, forms: Number(met + apart), thresholds: { meets }, draw, size, count: k };
 }
 
 const LAWS_OF_SETS = ["CollisionSets", "SubsetSets"];

@@ -57,6 +57,7 @@ function secret({ relation, domain }) {
     if (relation === "metric") return { thinks: either("thinks.cells", cells), size: cells };
     return { thinks: word("thinks.record"), yours: word("guessed.easiest"), size: Math.min(...sizes) };
   }
+  if (domain?.items) return { thinks: word("thinks.member"), yours: word("guessed.member"), size: 2 };
   if (domain?.size) return { thinks: either("thinks.answers", domain.size), size: domain.size };
   return { thinks: word("thinks.two"), size: 2 };
 }
@@ -268,6 +269,50 @@ const KNOWN = {
   place({ chances: { right: found, total }, domain: { shape: [rows, columns] } }, times) {
     return times > 1 ? null : right(chance(found, total * BigInt(rows * columns)));
   },
+  "hashed bits"({ domain: { size = 2 }, cells, thresholds }, times) {
+    const [own, other] = [chanceOf(thresholds.trueBit), chanceOf(thresholds.otherBit)];
+    return times > 1 ? null : sketched(size, cells, (count) => repeatedBits(own, other, count, 1).share);
+  },
+  "hashed groups"({ domain: { size = 2 }, cells, hashBits = 1, thresholds }, times) {
+    const [keep, groups] = [chanceOf(thresholds.keep), 2 ** hashBits];
+    const lie = (1 - keep) / groups;
+    const used = (count) => groups * (1 - (1 - 1 / groups) ** count);
+    return times > 1 ? null : sketched(size, cells, (count) => (keep * used(count)) / count + (lie * groups) / count);
+  },
+  /** Of two texts: the bits of one filter and not of the other are as many coins. */
+  filter({ domain: { size = 2 }, width, hashes, thresholds }, times) {
+    if (times > 1 || size > 2) return null;
+    const common = (shared) => (ways(hashes, shared) * ways(width - hashes, hashes - shared)) / ways(width, hashes);
+    const each = Array.from({ length: hashes + 1 }, (_, shared) => [common(shared), 2 * (hashes - shared)]);
+    return right(each.reduce((sum, [weight, coins]) => sum + weight * repeatedBit(1 - chanceOf(thresholds.flip), coins).share, 0), ABOUT);
+  },
+  prefix({ levels }, times) {
+    if (times > 1) return null;
+    const whole = levels.reduce((sum, { weight }) => sum + weight, 0);
+    const apart = ({ domain: { size }, hashBits, thresholds }) => (1 - 1 / size) * (1 - 2 ** -hashBits) * chanceOf(thresholds.keep);
+    return right(0.5 + levels.reduce((sum, { weight, protocol }) => sum + (weight / whole) * apart(protocol), 0) / 2, ABOUT);
+  },
+  /** Whether an item or a dummy is in the set: reports that hold one of the two, and nothing else of the set. */
+  "subset for a set"({ domain: { most }, size, count, thresholds }, times) {
+    if (times > 1) return null;
+    const without = (all, held, drawn) => Array.from({ length: drawn }, (_, i) => (all - held - i) / (all - i)).reduce((a, b) => a * b, 1);
+    const [meets, misses] = [chanceOf(thresholds.meets), without(size, most, count)];
+    return right(0.5 + ((count / size) * without(size - 1, most, count - 1) * (meets / (1 - misses) - (1 - meets) / misses)) / 2);
+  },
+  "cell of a set"({ domain: { most }, cells, thresholds }, times) {
+    if (times > 1) return null;
+    const own = chanceOf(thresholds.ownCell);
+    const above = (held) => own - (1 - own * held) / (cells - held);
+    const told = (held) => {
+      const free = (cells - held) / cells;
+      return free * ((cells - held - 1) / cells) * above(held + 1) + 2 * free * (held / cells) * above(held);
+    };
+    return right(0.5 + occupied(most - 1, cells).reduce((sum, weight, held) => sum + weight * told(held), 0) / 2, ABOUT);
+  },
+  "items of a set"({ kinds }, times) {
+    return kinds.length > 1 ? null : KNOWN[kinds[0].protocol.shape](kinds[0].protocol, times);
+  },
+  "keys at ends": ({ law }, times) => KNOWN[law.shape](law, times),
   /** One report of two stages is one of both together; several come from one state. */
   "answer, twice"({ domain: { size }, thresholds }, times) {
     const keep = chanceOf(thresholds.permanent) * chanceOf(thresholds.instant);
@@ -286,6 +331,31 @@ const KNOWN = {
   /** Of sums of ones, each with two-sided geometric noise, a cell speaks for an answer where it is positive. */
   sum: ({ domain: { size }, decay }, times) => repeatedBits(1 / (1 + decay), decay / (1 + decay), size, times),
 };
+
+const MOST_TEXTS = 1000;
+
+/** Texts that share a cell are guessed as one: the mean over the number of cells that they fill by any hash function. */
+function sketched(size, cells, guess) {
+  if (size > MOST_TEXTS) return null;
+  return right(occupied(size, cells).reduce((sum, weight, count) => sum + (weight && count ? (weight * count * guess(count)) / size : 0), 0), ABOUT);
+}
+
+/** How likely so many elements fill 0, 1, 2, ... of some cells, if each falls into any. */
+function occupied(elements, cells) {
+  let found = [1];
+  for (let i = 0; i < elements; i++) {
+    const next = new Array(found.length + 1).fill(0);
+    found.forEach((weight, held) => {
+      next[held] += (weight * held) / cells;
+      next[held + 1] += (weight * (cells - held)) / cells;
+    });
+    found = next;
+  }
+  return found;
+}
+
+/** The number of ways to choose k of n. */
+const ways = (n, k) => Array.from({ length: k }, (_, i) => (n - i) / (i + 1)).reduce((a, b) => a * b, 1);
 
 /** The mean number of different hashes of the answers 0 .. size - 1, by a uniform bit matrix with so many rows. */
 function meanImage(size, rows) {

@@ -1,8 +1,8 @@
 """How often somebody who thinks all answers equally likely guesses an answer right, without and with the reports.
 
 Secret     the answer, if answers are listed; for a number, the number within a tenth of its range; for a record, the
-           part that is easiest to guess; for profiles and places, which of all of them; for text, sets and courses of
-           answers over time, one of two that are equally likely
+           part that is easiest to guess; for profiles and places, which of all of them; for sets, whether an item is
+           in it, by somebody who knows the rest; for text, one of two; for courses of answers, one of two that stay
 Once       from one report. Exact if a kind has a formula or a small law, else a bound
 Numbers    100 numbers of the range, or all whole ones, are equally likely. A guess is the best interval: exact for one
            report, by the law of every number. For several, the mean posterior of the best interval, simulated
@@ -28,20 +28,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.domains import Integers, Interval, ListedDomain, Records
+from deniable.domains import Integers, Interval, KeyNumbers, ListedDomain, Records, Sets
 from deniable.protocols import (
     GRR,
+    RAPPOR,
+    CollisionSets,
     Evolving,
     HadamardResponse,
+    HeavyHitters,
+    ItemSets,
+    KeyValue,
     MeanTable,
     Memoized,
     Protocol,
     PureProtocol,
     SecureSum,
+    SubsetSets,
     Table,
     Window,
 )
 from deniable.protocols.frequency.local_hashing import LocalHashing
+from deniable.protocols.frequency.sketch import SketchProtocol
 from deniable.protocols.frequency.unary import UnaryProtocol
 from deniable.protocols.law import ANY, METRIC, PROFILES, STREAM, SUM
 from deniable.surveys.survey import Survey
@@ -59,6 +66,7 @@ _TENTH = 10
 _MOST_CELLS = 1 << 22
 """Numbers times outputs up to which a law is listed."""
 _SAMPLES = 1 << 12
+_MOST_TEXTS = 1000
 Floats = NDArray[np.float64]
 _ORDERS = [1 + 2 ** (power / 2) for power in range(-16, 17)]
 
@@ -126,6 +134,8 @@ def _secret(protocol: Protocol) -> tuple[Word, Word, int]:
         if relation == METRIC:
             return either("thinks.cells", math.prod(sizes)), yours, math.prod(sizes)
         return word("thinks.record"), word("guessed.easiest"), min(sizes)
+    if isinstance(domain, Sets | KeyNumbers):
+        return word("thinks.member"), word("guessed.member"), 2
     if isinstance(domain, ListedDomain):
         return either("thinks.answers", domain.size), yours, domain.size
     return word("thinks.two"), yours, 2
@@ -328,6 +338,111 @@ def _(protocol: Memoized, times: int) -> Right | None:
     if support.size == 1:
         return Right(float(support.p))
     return repeated_bits(float(support.p), float(support.q), size, 1) if support.independent else None
+
+
+@_known.register
+def _(protocol: SketchProtocol, times: int) -> Right | None:
+    inner, size = protocol.inner, getattr(protocol.domain, "size", 2)
+    if times > 1 or size > _MOST_TEXTS:
+        return None
+    share = 0.0
+    for count, weight in enumerate(_occupied(size, protocol.hashing.cells)):
+        if weight and count:
+            share += weight * count * _guess_of_cells(inner, count) / size
+    return Right(share, ABOUT)
+
+
+def _guess_of_cells(inner: PureProtocol, count: int) -> float:
+    """How often the best guess of one of `count` cells is right."""
+    if not isinstance(inner, LocalHashing):
+        found = repeated_bits(float(inner.p), float(inner.q), count, 1)
+        assert found is not None
+        return found.share
+    groups, keep = 1 << inner.hash_bits, float(inner.response.keep.value)
+    used = groups * (1 - (1 - 1 / groups) ** count)
+    return (keep * used + (1 - keep)) / count
+
+
+@_known.register
+def _(protocol: RAPPOR, times: int) -> Right | None:
+    """Of two texts: the bits of one filter and not of the other are as many coins."""
+    if times > 1 or getattr(protocol.domain, "size", 2) > 2:
+        return None
+    width, hashes, share = protocol.bloom_bits, protocol.hashes, 0.0
+    for shared in range(hashes + 1):
+        weight = math.comb(hashes, shared) * math.comb(width - hashes, hashes - shared) / math.comb(width, hashes)
+        found = repeated_bit(1 - float(protocol.flip.value), 2 * (hashes - shared))
+        assert found is not None
+        share += weight * found.share
+    return Right(share, ABOUT)
+
+
+@_known.register
+def _(protocol: HeavyHitters, times: int) -> Right | None:
+    choice = protocol.law().choice
+    if times > 1 or choice is None:
+        return None
+    told = 0.0
+    for chance, member in zip(choice.chances, choice.members, strict=True):
+        assert isinstance(member, LocalHashing)
+        apart = (1 - 1 / member.domain.size) * (1 - 2.0**-member.hash_bits)
+        told += float(chance) * apart * float(member.response.keep.value)
+    return Right(0.5 + told / 2, ABOUT)
+
+
+@_known.register
+def _(protocol: SubsetSets, times: int) -> Right | None:
+    """Whether an item or a dummy is in the set: reports that hold one of the two, and nothing else of the set."""
+    if times > 1:
+        return None
+    most, count = protocol.domain.at_most, protocol.subset_size
+    size, meets = protocol.domain.items.size + most, float(protocol.meets.value)
+    misses = _without(size, most, count)
+    told = count / size * _without(size - 1, most, count - 1) * (meets / (1 - misses) - (1 - meets) / misses)
+    return Right(0.5 + told / 2)
+
+
+def _without(size: int, held: int, drawn: int) -> float:
+    """The probability that `drawn` of `size` elements have none of those held."""
+    return math.prod((size - held - i) / (size - i) for i in range(drawn))
+
+
+@_known.register
+def _(protocol: CollisionSets, times: int) -> Right | None:
+    if times > 1:
+        return None
+    cells, own, told = protocol.cells, float(protocol.own_cell.value), 0.0
+
+    def above(held: int) -> float:
+        return own - (1 - own * held) / (cells - held)
+
+    for held, weight in enumerate(_occupied(protocol.domain.at_most - 1, cells)):
+        free = (cells - held) / cells
+        told += weight * (free * (cells - held - 1) / cells * above(held + 1) + 2 * free * held / cells * above(held))
+    return Right(0.5 + told / 2, ABOUT)
+
+
+@_known.register
+def _(protocol: ItemSets, times: int) -> Right | None:
+    choice = protocol.law().choice
+    return _known(choice.members[0], times) if choice is not None and len(choice.members) == 1 else None
+
+
+@_known.register
+def _(protocol: KeyValue, times: int) -> Right | None:
+    return _known(protocol.inner, times)
+
+
+def _occupied(elements: int, cells: int) -> list[float]:
+    """How likely so many elements fill 0, 1, 2, ... of some cells, if each falls into any."""
+    found = [1.0]
+    for _ in range(elements):
+        more = [0.0] * (len(found) + 1)
+        for held, weight in enumerate(found):
+            more[held] += weight * held / cells
+            more[held + 1] += weight * (cells - held) / cells
+        found = more
+    return found
 
 
 @_known.register
