@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.domains import DomainLike
+from deniable.domains import DomainLike, ListedDomain
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import Positions, Protocol, percent
@@ -224,12 +224,11 @@ class BlockDesign(PureProtocol):
     @classmethod
     def _offered(cls, ask: Ask) -> Iterator[Protocol]:
         """The best design for rare answers first, then those that are better for common ones."""
-        if isinstance(ask.domain, cls.traits.takes) and ask.domain.size > FEW_ANSWERS:
-            usual, found = cls(ask.domain, ask.epsilon), {}
-            for share in _SHARES:
-                best = best_setting(usual.domain.size, float(usual.epsilon), ask.n, share, _SAVING)
-                found[best.cells, best.window] = None
-            yield from (replace(usual, cells=cells, window=window) for cells, window in found)
+        if isinstance(ask.domain, ListedDomain) and ask.domain.size > FEW_ANSWERS:
+            usual = cls(ask.domain, ask.epsilon)
+            size, epsilon = usual.domain.size, float(usual.epsilon)
+            found = [best_setting(size, epsilon, ask.n, share, _SAVING)[:2] for share in _SHARES]
+            yield from (replace(usual, cells=cells, window=window) for cells, window in dict.fromkeys(found))
 
     # -- the design --------------------------------------------------------------------------------
 
