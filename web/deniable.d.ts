@@ -307,6 +307,16 @@ export class Survey {
     /** Between which inputs the levels hold; null where all protocols are unknown here. */
     readonly relation: Relation | null;
     readonly reportBytes: number;
+    /** The languages of its texts, by code, its own first; none where it does not name it. */
+    readonly languages: readonly string[];
+    /** The language of the texts of this object; null where the survey does not name it. */
+    readonly spoken: string | null;
+    /** The survey's language for a reader, by code; undefined where it has none. */
+    languageFor(wanted: string): string | undefined;
+    /** The same survey in another of its languages, or as it is: texts and answers are in it, everything else is the same. */
+    in(wanted: string): Survey;
+    /** Answers in one of its languages, as the survey's own at the same positions. */
+    original(values: Readonly<Record<string, unknown>>, language: string): Record<string, unknown>;
     /** Throws unless every question has an answer in its domain, and nothing else has. */
     checkAnswers(values: Readonly<Record<string, unknown>>): void;
 }
@@ -407,8 +417,8 @@ export class Client {
     survey(): Promise<Survey>;
     /** How the survey differs from the one that it replaces, where that was answered here and this one was not. */
     changes(): Promise<Change[]>;
-    /** Refuses with the kind "changed" while there are `changes` that nobody has accepted. */
-    answer(values: Readonly<Record<string, unknown>>, options?: { acceptChanges?: boolean }): Promise<Receipt>;
+    /** Refuses with the kind "changed" while there are `changes` that nobody has accepted. `language` is that of the answers. */
+    answer(values: Readonly<Record<string, unknown>>, options?: { acceptChanges?: boolean; language?: string | null }): Promise<Receipt>;
     /** Take note of a value of this epoch; the last one counts, or the sum. Says whether note was taken. */
     record(question: string, value: unknown, options?: { add?: boolean }): Promise<boolean>;
     /** One submission for each epoch that is over, recorded or idle; says how many were made. */

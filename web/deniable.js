@@ -2464,6 +2464,138 @@ function stagesTell({ questions, epsilon, terms: { longitudinal, draws } }) {
   return writeFraction(add(readFraction(epsilon), times(total("instantEpsilon"), [BigInt(longitudinal.epochs - 1), 1n])));
 }
 
+// -- languages -------------------------------------------------------------------------------------------------------
+//
+// A translation mirrors the texts of a survey. An answer in another language is the answer at the same position, so that laws and
+// reports do not know of languages: only what people read differs.
+
+const LANGUAGE = /^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$/;
+const textLabels = ({ labels, items }) => (labels ?? items?.labels ?? []).filter((label) => typeof label === "string");
+
+/** What people read in the answers of a domain, in the form of a translation. */
+function textsOf(domain) {
+  const { columns = [], shape, unit, numbers } = domain;
+  if (shape) return {}; // places have no texts
+  const labels = textLabels(domain);
+  const titled = columns.some(({ name, title }) => title !== name);
+  const part = ({ name, title, domain: own }) => [name, { name, ...(titled ? { text: title } : {}), ...textsOf(own) }];
+  return {
+    ...(labels.length ? { answers: labels } : {}),
+    ...(unit || numbers?.unit ? { unit: unit || numbers.unit } : {}),
+    ...(columns.length ? { parts: Object.fromEntries(columns.map(part)) } : {}),
+  };
+}
+
+/** Refuse a translation that does not have exactly the texts of the survey. */
+function checkTranslation(own, given, where) {
+  if (typeof own === "string") return checkText(given, where);
+  const parts = typeof own.text === "string" ? given?.parts : {}; // of a question, and no question that is called so
+  const names = Array.isArray(own) ? given : Object.values(parts ?? {}).map((part) => part?.name);
+  if (Array.isArray(own)) {
+    check(Array.isArray(given) && given.length === own.length, `${where} is not a list of ${own.length} texts, one per answer`);
+    given.forEach((text, i) => checkText(text, `${where}[${i}]`));
+  } else {
+    exactKeys(given, Object.keys(own), where);
+    for (const key of Object.keys(own)) checkTranslation(own[key], given[key], `${where}.${key}`);
+  }
+  return check(new Set(names).size === names.length, `${where} has one text twice`);
+}
+
+/** The languages of a survey, its own first; none where it does not say which one that is. */
+function readLanguages({ language, translations = {} }, own) {
+  check(isObject(translations), "the translations are not an object");
+  const codes = Object.keys(translations);
+  check(language !== undefined || codes.length === 0, "a survey with translations says the language of its own texts");
+  const languages = [...(language === undefined ? [] : [language]), ...codes];
+  check(languages.every((code) => typeof code === "string" && LANGUAGE.test(code)), 'a language is a code such as "de"');
+  check(!codes.includes(language), "the survey is translated into its own language");
+  for (const code of codes) checkTranslation(own, translations[code], `translations.${code}`);
+  return languages;
+}
+
+/** An answer in other texts of a domain, as its own answer at the same position. */
+function originalAnswer(domain, texts, answer) {
+  if (texts.parts) {
+    if (!isObject(answer)) return answer;
+    const known = new Map(domain.columns.map((column) => [texts.parts[column.name].name, column]));
+    const own = ([name, one]) => {
+      const column = known.get(name);
+      return column ? [column.name, originalAnswer(column.domain, texts.parts[column.name], one)] : [name, one];
+    };
+    return Object.fromEntries(Object.entries(answer).map(own));
+  }
+  const labels = textLabels(domain);
+  const places = new Map((texts.answers ?? []).map((text, i) => [text, labels[i]]));
+  const back = (one) => (typeof one === "string" ? (places.get(one.normalize("NFC")) ?? one) : one);
+  if (Array.isArray(answer) || answer instanceof Set) return Array.from(answer, back);
+  if (answer instanceof Map) return new Map([...answer].map(([key, number]) => [back(key), number]));
+  return isObject(answer) ? Object.fromEntries(Object.entries(answer).map(([key, number]) => [back(key), number])) : back(answer);
+}
+
+/** A domain with other texts, at the same positions. It takes answers in these texts. */
+function translatedDomain(domain, texts) {
+  const relabelled = (list) => {
+    if (!list?.labels) return list;
+    const left = [...(texts.answers ?? [])];
+    const labels = list.labels.map((label) => (typeof label === "string" ? left.shift() : label));
+    return Object.freeze({ ...list, labels, label: (i) => labels[i] });
+  };
+  const column = ({ name, domain: own }) => {
+    const part = texts.parts[name];
+    return Object.freeze({ name: part.name, title: part.text ?? part.name, domain: translatedDomain(own, part) });
+  };
+  const { items, numbers, columns } = domain;
+  return Object.freeze({
+    ...relabelled(domain),
+    ...(items ? { items: relabelled(items) } : {}),
+    ...(texts.unit ? (numbers ? { numbers: Object.freeze({ ...numbers, unit: texts.unit }) } : { unit: texts.unit }) : {}),
+    ...(texts.parts ? { columns: Object.freeze(columns.map(column)) } : {}),
+    read: (answer) => domain.read(originalAnswer(domain, texts, answer)),
+  });
+}
+
+/** The combinations of strata, as a report names them. */
+function stratumNames(columns) {
+  const labels = ({ domain: { size, label } }) => Array.from({ length: size }, (_, i) => String(label(i)));
+  const combined = (all, own) => all.flatMap((one) => own.map((label) => [...one, label]));
+  return columns.slice(0, -1).map(labels).reduce(combined, [[]]).map((one) => one.join(", "));
+}
+
+/** A protocol with other texts: the same law, and sentences in the other language. */
+function translatedProtocol(protocol, texts) {
+  const domain = translatedDomain(protocol.domain, texts);
+  const own = (answer) => originalAnswer(protocol.domain, texts, answer);
+  const { parts = {} } = texts;
+  const named = (name) => parts[name]?.name ?? name.split(" & ").map((one) => parts[one]?.name ?? one).join(" & ");
+  const labels = new Map(textLabels(protocol.domain).map((label, i) => [label, texts.answers?.[i] ?? label]));
+  const group = (one) => ({ ...one, name: named(one.name), protocol: parts[one.name] ? translatedProtocol(one.protocol, parts[one.name]) : one.protocol });
+  const maps = {
+    groups: (groups) => groups.map(group),
+    kinds: (kinds) => kinds.map((kind) => ({ ...kind, protocol: translatedProtocol(kind.protocol, texts) })),
+    inner: (inner) => translatedProtocol(inner, parts[protocol.domain.columns.at(-1).name]),
+    strata: (strata) => stratumNames(domain.columns).map((name, i) => ({ ...strata[i], name })),
+    stratumNames: () => stratumNames(domain.columns),
+    clear: (names) => names.map(named),
+    shared: (names) => names.map(named),
+    outputs: (outputs) => outputs.map((label) => labels.get(label) ?? label),
+  };
+  const changed = Object.entries(maps).filter(([key]) => protocol[key]).map(([key, map]) => [key, Object.freeze(map(protocol[key]))]);
+  return Object.freeze({
+    ...protocol,
+    ...Object.fromEntries(changed),
+    domain,
+    privatize: (answer, random = SYSTEM) => protocol.privatize(own(answer), random),
+    encode: (answer) => protocol.encode(own(answer)),
+  });
+}
+
+/** Every text of a translation with its position. */
+function positions(texts, where = "") {
+  if (typeof texts === "string") return [[where, texts]];
+  if (Array.isArray(texts)) return texts.map((text, i) => [`${where}[${i}]`, text]);
+  return Object.entries(texts).flatMap(([key, one]) => positions(one, where ? `${where}.${key}` : key));
+}
+
 /** The published questions and terms, exactly as pinned. */
 export class Survey {
   /** For `fromBytes` and `fetch`; `terms` is null for version 1, which can be answered in files only. */
@@ -2472,7 +2604,7 @@ export class Survey {
     check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
     const collected = spec.version === 2;
     const known = ["kind", "version", "name", "questions", ...(collected ? TERMS : [])];
-    exactKeys(spec, known, "the survey", collected ? MORE_TERMS : []);
+    exactKeys(spec, known, "the survey", ["language", "translations", ...(collected ? MORE_TERMS : [])]);
     checkText(spec.name, "the name of the survey");
     check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
     check(spec.questions.length <= MOST_QUESTIONS, `a survey has at most ${MOST_QUESTIONS} questions`);
@@ -2482,6 +2614,9 @@ export class Survey {
     this.questions = Object.freeze(spec.questions.map((question) => readQuestion(question, toAnswer)));
     check(new Set(this.questions.map(({ id }) => id)).size === this.questions.length, "two questions have the same id");
     this.terms = collected ? readTerms(spec, toAnswer) : null;
+    this.languages = Object.freeze(readLanguages(spec, this.#texts(spec)));
+    this.translations = spec.translations ?? {};
+    this.spoken = spec.language ?? null;
     const each = this.questions.map(({ protocol }) => readFraction(protocol.epsilon));
     const level = shortSum(each, "the sum of the questions' epsilons");
     /** What one submission gives away at most: the exact sum over the questions. */
@@ -2557,6 +2692,47 @@ export class Survey {
     const same = canonical.length === bytes.length && canonical.every((byte, i) => byte === bytes[i]);
     check(same, "the survey is not in canonical form");
     return new Survey(spec, bytes, pinned, toAnswer);
+  }
+
+  /** Its own texts, in the form of a translation. Where a kind is unknown here, so are its texts: they are taken as they come. */
+  #texts({ translations }) {
+    const [some] = Object.values(translations ?? {});
+    const unknown = ({ id, protocol }) => protocol.unknown && isObject(some?.questions?.[id]) && some.questions[id];
+    const texts = (question) => unknown(question) || { text: question.text, ...textsOf(question.protocol.domain) };
+    const questions = Object.fromEntries(this.questions.map((question) => [question.id, texts(question)]));
+    return { name: this.name, ...(this.terms ? { purpose: this.terms.purpose } : {}), questions };
+  }
+
+  /** The survey's language for a reader: the same code, or else the same language of another place; undefined where it has none. */
+  languageFor(wanted) {
+    const first = (code) => code.split("-")[0];
+    return this.languages.find((one) => one === wanted) ?? this.languages.find((one) => first(one) === first(wanted));
+  }
+
+  /**
+   * The same survey in another of its languages: what people read is translated, answers are given in it, and everything else is
+   * the same. `spoken` is the language; where the survey does not have the wanted one, it is returned as it is.
+   */
+  in(wanted) {
+    const language = this.languageFor(wanted);
+    if (language === undefined || language === this.spoken || !Object.hasOwn(this.translations, language)) return this;
+    const { name, purpose, questions } = this.translations[language];
+    const translated = (question) => {
+      const { text, ...texts } = questions[question.id];
+      const protocol = question.protocol.unknown ? question.protocol : translatedProtocol(question.protocol, texts);
+      return Object.freeze({ ...question, text, protocol });
+    };
+    const terms = this.terms && Object.freeze({ ...this.terms, purpose });
+    const changed = { name, terms, questions: Object.freeze(this.questions.map(translated)), spoken: language };
+    return Object.freeze(Object.assign(Object.create(Survey.prototype), this, changed));
+  }
+
+  /** Answers in one of its languages, as the survey's own at the same positions. */
+  original(values, language) {
+    if (!Object.hasOwn(this.translations, language)) return values;
+    const texts = this.translations[language].questions;
+    const own = ({ id, protocol }) => [id, originalAnswer(protocol.domain, texts[id], values[id])];
+    return { ...values, ...Object.fromEntries(this.questions.filter(({ id }) => Object.hasOwn(values, id)).map(own)) };
   }
 
   /** The pinned survey from a server, which is only a cache of the bytes. */
@@ -2692,6 +2868,18 @@ export function surveyChanges(before, after) {
   const [order, newOrder] = [[...earlier.keys()], [...later.keys()]];
   if (order.length === newOrder.length && order.every((id) => later.has(id))) {
     note("order of the questions", order.join(", "), newOrder.join(", "));
+  }
+  note("language", old.language ?? "none", now.language ?? "none");
+  const [texts, newTexts] = [old.translations ?? {}, now.translations ?? {}];
+  for (const code of [...new Set([...Object.keys(texts), ...Object.keys(newTexts)])].sort()) {
+    const [had, has] = [texts, newTexts].map((all) => Object.hasOwn(all, code));
+    if (!had || !has) {
+      note(`translation ${code}`, had ? "translated" : "none", has ? "translated" : "none");
+      continue;
+    }
+    const [was, is] = [before, after].map((survey) => new Map(positions(survey.translations[code])));
+    const every = [...new Set([...was.keys(), ...is.keys()])].sort();
+    for (const where of every) note(`translation ${code}: ${where}`, was.get(where) ?? "none", is.get(where) ?? "none");
   }
   note("relation of the levels", before.relation, after.relation, "weaker");
   grows("epsilon of a submission", before.epsilon, after.epsilon);
@@ -3025,8 +3213,9 @@ export class Client {
    * they were sent. A survey that replaces one that was answered here is refused with the kind "changed" and the list
    * of `changes`, until `acceptChanges` is set.
    */
-  async answer(values, { acceptChanges = false } = {}) {
+  async answer(values, { acceptChanges = false, language = null } = {}) {
     const survey = await this.survey();
+    const own = isObject(values) && language ? survey.original(values, language) : values;
     if (!survey.terms) refuse("closed", "a survey of version 1 is for files: it has no terms of a collection");
     const changes = acceptChanges ? [] : await this.changes();
     if (changes.length) {
@@ -3034,7 +3223,7 @@ export class Client {
       throw Object.assign(new DeniableError("changed", what), { changes });
     }
     await this.#store.persist?.();
-    const submit = (ledger) => this.#submitNow(ledger, survey, values);
+    const submit = (ledger) => this.#submitNow(ledger, survey, own);
     const { fresh, repeats: _, ...made } = await this.#store.exclusive(() => this.#update(submit));
     await this.deliver();
     return { ...made, ...(await this.history()).find(({ epoch }) => epoch === made.epoch), fresh };

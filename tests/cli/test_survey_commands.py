@@ -11,8 +11,10 @@ import pytest
 
 from deniable.files import tally_files
 from deniable.surveys import Epochs, Longitudinal, Survey, SurveyTally
+from deniable.surveys.promises import promises
 from tests.files.test_proposal import COLUMNS, ROWS, write
 from tests.surveys.test_terms import DRAFT, SURVEY, TERMS
+from tests.surveys.translated import translated
 
 
 @pytest.fixture(autouse=True)
@@ -181,3 +183,17 @@ def test_a_draft_is_proposed_and_leads_to_reports(run, tmp_path):
     ran = run("survey", "draft", "dates.csv", code=2)
     assert "left out: visit" in ran.err
     assert "no column of 'dates.csv' can be a question" in ran.err
+
+
+def test_a_survey_is_shown_in_each_of_its_languages(run, tmp_path):
+    survey = translated()
+    survey.save(tmp_path / "survey.json")
+    path = tmp_path / "survey.json"
+    assert "en, de, ar" in run("survey", "show", path).out
+    out = run("survey", "show", path, "--language", "de").out
+    assert "Rauchen Sie?" in out
+    assert "ja, nein" in out
+    assert promises(survey, language="de")["band"] in " ".join(out.split())
+    assert "\\u20" not in run("survey", "show", path, "--language", "ar").out, "marks for pages are left out"
+    assert json.loads(run("survey", "show", path, "--json").out)["translations"] == survey.translations
+    assert "no texts in 'fr'; it has en, de, ar" in run("survey", "show", path, "--language", "fr", code=2).err

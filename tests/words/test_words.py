@@ -16,7 +16,7 @@ from tests.web.vectors import stories
 ROOT = Path(__file__).parents[2]
 ENGLISH = catalogue("en").entries
 PLACE = re.compile(r"\{([A-Za-z][a-z]*)(?::([a-z]+))?\}")
-SIGNS = ("number.group", "number.decimal", "language.direction", "language.name")
+SIGNS = ("number.group", "number.decimal", "language.direction", "language.name", "language.plural", "list.comma")
 """What a language says about itself: Python reads these, and the browser mostly asks `Intl`."""
 
 
@@ -128,6 +128,28 @@ FACTS = [
     word("questions", questions=Joined([word("often.once"), "b", "c"], "; ")),
     word("terms.often", n=3, length=duration(7 * 86_400)),
     word("report.node", name=word("level.ranges", n=4), report="x"),
+    *(word("quoted", text=text) for text in ("yes", "3 km", "نعم", "שלום", "42", "🙂", "\u2068yes\u2069 x", "ok نعم")),
+]
+NUMBERS = [
+    *map(str, (*range(1001), 1_000_000, 10_003, 123_456_789)),
+    *(
+        "-1",
+        "-3",
+        "0.0",
+        "0.1",
+        "1.0",
+        "1.5",
+        "2.0",
+        "2.00",
+        "3.0",
+        "3.5",
+        "10.25",
+        "11.0",
+        "99.9",
+        "103.0",
+        "1e9",
+        "x",
+    ),
 ]
 MOMENTS = (0, 1_793_491_200, 1_793_525_400, 1_798_761_599)
 
@@ -150,12 +172,13 @@ def test_python_and_the_browser_fill_alike(language: str) -> None:
       import {{ moment }} from "{(WEB / "pages" / "format.js").as_uri()}";
       await words.speak("{language}");
       const digits = {{ year: "numeric", month: "2-digit", day: "2-digit" }};
-      const intl = new Intl.DateTimeFormat("{language}", {{ timeZone: "UTC", ...digits }});
+      const intl = new Intl.DateTimeFormat("{language}-u-nu-latn", {{ timeZone: "UTC", ...digits }});
       console.log(JSON.stringify({{
         texts: {json.dumps([plain(fact) for fact in FACTS])}.map((fact) => words.text(fact)),
         dates: {list(MOMENTS)}.map(moment),
         intl: {list(MOMENTS)}.map((seconds) => intl.format(1000 * seconds)),
-        signs: [new Intl.NumberFormat("{language}").format(1234567.5), words.text(words.figure("1234567.5"))],
+        signs: [new Intl.NumberFormat("{language}-u-nu-latn").format(1234567.5), words.text(words.figure("1234567.5"))],
+        plurals: {json.dumps(NUMBERS)}.map(words.plural),
         names: words.LANGUAGES,
       }}));
     """
@@ -165,9 +188,10 @@ def test_python_and_the_browser_fill_alike(language: str) -> None:
     assert found["texts"] == [words.text(fact) for fact in FACTS]
     assert found["dates"] == [words.date(seconds) for seconds in MOMENTS]
     assert found["signs"] == [words.text(Figure("1234567.5"))] * 2, "Python writes numbers as the browser's Intl does"
+    assert found["plurals"] == [words.plural(digits) for digits in NUMBERS], "the rule of the file is that of Intl"
     assert found["names"] == {one: catalogue(one).entries["language.name"] for one in LANGUAGES}
-    if language == "de":  # English dates are those of ISO 8601, in every country
-        assert [date[:10] for date in found["dates"]] == found["intl"]
+    if language != "en":  # English dates are those of ISO 8601, in every country
+        assert [date.split(" ")[0].rstrip(",") for date in found["dates"]] == found["intl"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -205,12 +229,36 @@ def test_a_sentence_without_its_facts_is_an_error() -> None:
         catalogue("xx")
 
 
+@pytest.mark.parametrize(
+    ("language", "rule"),
+    [
+        ("fr", "one: i = 0,1; many: i != 0 and i % 1000000 = 0 and v = 0"),
+        ("pl", "one: i = 1 and v = 0; few: v = 0 and i % 10 = 2..4 and i % 100 != 12..14; many: v = 0"),
+        ("is", "one: t = 0 and i % 10 = 1 and i % 100 != 11 or t % 10 = 1 and t % 100 != 11"),
+    ],
+)
+def test_a_language_brings_its_plural_rule_in_the_syntax_of_cldr(language: str, rule: str) -> None:
+    numbers = [digits for digits in NUMBERS if "e" not in digits]
+    select = "(text) => new Intl.PluralRules(language, decimals(text)).select(Number(text))"
+    script = f"""
+      const language = "{language}";
+      const decimals = (text) => ({{ minimumFractionDigits: text.split(".")[1]?.length ?? 0 }});
+      console.log(JSON.stringify({json.dumps(numbers[:-1])}.map({select})));
+    """
+    done = run(tool("node"), "--input-type=module", "--eval", script)
+    words = Words(language, {"language.plural": rule})
+    assert json.loads(done.stdout) == [words.plural(digits) for digits in numbers[:-1]]
+    with pytest.raises(ValueError, match="as in CLDR"):
+        Words(language, {"language.plural": "one: n is 1"}).plural("1")
+
+
 def test_forms_and_capitals() -> None:
     entries: dict[str, Entry] = {
         "who": {"other": "die Katze", "other:dat": "der Katze"},
         "many": {"one": "{n} Katze", "other": "{n} Katzen", "one:dat": "einer Katze"},
         "said": "{Who} schläft bei {who:dat}, {cats:dat}, {who:gen}.",
         "number.group": ".",
+        "language.plural": "one: i = 1 and v = 0",
     }
     said = Words("de", entries).say("said", who=word("who"), cats=word("many", n=1))
     assert said == "Die Katze schläft bei der Katze, einer Katze, die Katze."

@@ -3,10 +3,11 @@
 import { ROOT } from "./api.js";
 import { campaignCard, health, phase, specCard, tile } from "./cards.js";
 import { Comparison } from "./compare.js";
-import { focusOn, h, newId, show, update } from "./dom.js";
+import { bdi, focusOn, h, newId, show, update } from "./dom.js";
 import { read } from "./document.js";
 import { count, decimal, period, plural } from "./format.js";
 import { QuestionPanel } from "./panel.js";
+import { documentIn, inLanguage, sayer } from "./translated.js";
 
 const METHODS = {
   "norm-sub": "norm-sub: nearest",
@@ -27,19 +28,19 @@ const FIRSTS = [["", "the first"], [LATEST, "the latest alone"]];
 const LASTS = [["", "the latest"]];
 
 /** The questions to show: of an answer with several parts, one per part, each with its own protocol. */
-function parts(question) {
-  const { id, text, protocol } = question;
+function parts(question, text, said) {
+  const { id, protocol } = question;
   if (protocol.readings) {
     const stratum = (part) => (protocol.stratumNames?.includes(part) ? part : protocol.stratumNames && ALL);
-    return protocol.readings.map((part) => ({ id, part, text: `${text} – ${part}`, protocol, stratum: stratum(part) }));
+    return protocol.readings.map((part) => ({ id, part, text: `${text} – ${said(part)}`, protocol, stratum: stratum(part) }));
   }
   const { strata, inner, groups = strata && [{ name: ALL, protocol: inner }, ...strata] } = protocol;
-  if (!groups) return [question];
+  if (!groups) return [{ ...question, text }];
   const names = (view) => view?.map((i) => protocol.domain.columns[i].name);
   return groups.map(({ name, protocol: own }, i) => ({
     id,
     part: name,
-    text: `${text} – ${name}`,
+    text: `${text} – ${said(name)}`,
     protocol: own,
     stratum: strata && name,
     columns: names(protocol.views?.[i]),
@@ -90,7 +91,9 @@ export class Board {
     const tables = survey.questions.filter(({ protocol: { views } }) => views);
     this.#columns = [...new Set(tables.flatMap(({ protocol: { domain } }) => domain.columns.map(({ name }) => name)))];
     [this.state.down, this.state.along] = [tables.some(({ protocol: { views } }) => views.length > FEW_TABLES) ? this.#columns[0] : "", ""];
-    this.panels = survey.questions.flatMap((question, i) => parts(question).map((part) => new QuestionPanel(this, part, many ? i + 1 : 0)));
+    const asked = inLanguage(survey).questions;
+    const shown = (question, i) => parts(question, asked[i].text, sayer(survey, question.id));
+    this.panels = survey.questions.flatMap((question, i) => shown(question, i).map((part) => new QuestionPanel(this, part, many ? i + 1 : 0)));
     this.compare = new Comparison(this);
   }
 
@@ -99,12 +102,12 @@ export class Board {
   }
 
   async start() {
-    const { name, terms } = this.survey;
+    const { name, terms } = inLanguage(this.survey);
     document.title = `${name}: dashboard`;
     show(
       this.#place,
-      h("h1", {}, name),
-      h("p", {}, h("b", {}, terms.owner), ` · ${terms.purpose} `, this.#live),
+      h("h1", {}, bdi(name)),
+      h("p", {}, h("b", {}, bdi(terms.owner)), " · ", bdi(terms.purpose), " ", this.#live),
       this.#tiles,
       this.#controls(),
       this.#error,
@@ -281,7 +284,7 @@ export class Board {
     const query = { epochs: this.#range, about, bins, range: asked, post: "none", consistent: post };
     const replies = await this.#ask("estimates", query, { status: true, status_epochs: changed && `${changed[0]}..${changed.at(-1)}` });
     const readings = replies.map(({ series }) => series[0]);
-    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...read(one), asked }]));
+    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...read(documentIn(this.survey, one)), asked }]));
     return [replies[0].status, new Map(named), new Set(readings.flatMap(({ notes }) => notes))];
   }
 
@@ -397,7 +400,7 @@ export class Board {
     if (changed.length) {
       const { series } = await this.#api.json(`${this.#base}/estimates`, { ...query, epochs: `${changed[0]}..${changed.at(-1)}` });
       const states = new Map(wanted.map((one) => [one.epoch, state(one)]));
-      const own = (questions) => read(questions.find((one) => keyOf(one) === panel.key));
+      const own = (questions) => read(documentIn(this.survey, questions.find((one) => keyOf(one) === panel.key)));
       const readings = series.map(({ first: epoch, questions }) => ({ epoch, question: own(questions) }));
       if (!readings.every(({ epoch }) => states.has(epoch))) return readings; // answers that evolve are one reading
       for (const { epoch, question } of readings) known.set(epoch, { state: states.get(epoch), question });

@@ -15,6 +15,9 @@ function fill(element, attributes, children) {
 /** `h("p", { class: "note" }, "text")`; `onclick` and the like are listeners. */
 export const h = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 
+/** What others wrote, such as a question or an answer: its direction is its own, and the sentence around it keeps its order. */
+export const bdi = (text, lang = null) => h("bdi", { lang }, text);
+
 export const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
 /** A number of its own for ids that labels point to. */

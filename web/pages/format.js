@@ -1,11 +1,14 @@
 /** Numbers, times and labels in words. */
 
-import { date, duration as durationWord, figure, language, say, text } from "./words.js";
+import { date, duration as durationWord, figure, locale, say, text } from "./words.js";
+
+/** A number with the language's minus; from right to left it needs a mark before it, which `Intl` writes, too. */
+const minus = (digits) => digits.replace(/\u200e?-/, say("number.minus"));
 
 /** A share as a percentage with so many digits as its error makes sense of. */
 export function percent(share, digits = 1) {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
-  return say("percent.line", { n: figure((100 * share).toFixed(digits), false) }).replace("-", "−");
+  return minus(say("percent.line", { n: figure((100 * share).toFixed(digits), false) }));
 }
 
 /** Enough decimals for two digits of an error: the rule of every form of a result, in Python as well. */
@@ -18,7 +21,7 @@ export function decimals(error) {
 export function rounded(value, digits) {
   const [whole, rest] = value.toFixed(digits).split(".");
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-  return (rest ? `${grouped}.${rest}` : grouped).replace("-", "−");
+  return minus(rest ? `${grouped}.${rest}` : grouped);
 }
 
 /** The same rule for a share that is written as a percentage. */
@@ -93,8 +96,8 @@ export function label(value) {
 
 /** A number with its unit, in about six digits. */
 export function quantity(value, unit = "") {
-  const digits = Number(value.toPrecision(6)).toLocaleString(language(), { maximumFractionDigits: 12, useGrouping: "min2" });
-  return `${digits.replace("-", "−")}${unit && `\u00a0${unit}`}`;
+  const digits = Number(value.toPrecision(6)).toLocaleString(locale(), { maximumFractionDigits: 12, useGrouping: "min2" });
+  return `${minus(digits)}${unit && `\u00a0${unit}`}`;
 }
 
 /** A number in so many digits as its error makes sense of. */

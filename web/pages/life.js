@@ -1,7 +1,7 @@
 /** The life of a report: your answer, the coins, and every byte that would leave, explained. */
 
 import { decode } from "./decode.js";
-import { h, svg, table } from "./dom.js";
+import { bdi, h, svg, table } from "./dom.js";
 import { answerText, decimal, factor, fraction, percent, period } from "./format.js";
 import { promises } from "./promises.js";
 import { deniable, steps } from "./story.js";
@@ -33,8 +33,8 @@ function story({ question, report, draws }, spec, value, number) {
   return h(
     "section",
     {},
-    h("h3", {}, number ? `${number}. ${question.text}` : question.text),
-    h("p", {}, `${say("life.answer")} `, h("b", {}, answerText(question.protocol.domain, value))),
+    h("h3", {}, number ? `${number}. ` : "", bdi(question.text)),
+    h("p", {}, `${say("life.answer")} `, h("b", { dir: "auto" }, answerText(question.protocol.domain, value))),
     h("ol", { class: "steps" }, items),
     h("p", {}, deniable(question, spec, report)),
   );

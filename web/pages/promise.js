@@ -1,7 +1,7 @@
 /** What a survey promises, in words and a picture, with the numbers one click away. */
 
 import { tile } from "./cards.js";
-import { h, svg } from "./dom.js";
+import { bdi, h, svg } from "./dom.js";
 import { decimal, moment, period } from "./format.js";
 import { band, course, promises, rightOf100, sure, WEAK } from "./promises.js";
 import { duration, rich, say, word } from "./words.js";
@@ -106,8 +106,8 @@ export function terms(survey, budget, lasting = true, server = null) {
   const often = longitudinal.epochs > 1 && (own.keeps || own.streams) ? `${times}; ${course(longitudinal)}` : times;
   const shared = own.collectors.length ? ".shared" : "";
   const rows = [
-    ["who", own.owner],
-    ["why", own.purpose],
+    ["who", bdi(own.owner)],
+    ["why", bdi(own.purpose)],
     ["open", say("terms.from", { from: moment(own.opens), to: moment(own.expires) })],
     ["now", say("terms.utc", { period: period(own.epochs, own.epochs.at(Date.now() / 1000)) })],
     ["often", often],

@@ -1,10 +1,10 @@
 /** A form control for each kind of answer: a choice, a search, a number, a slider, text, or a group of those. */
 
 import { combobox } from "./combobox.js";
-import { h, newId, svg } from "./dom.js";
+import { bdi, h, newId, svg } from "./dom.js";
 import { label, quantity } from "./format.js";
 import { readNumber, writeNumber } from "./numbers.js";
-import { decimalSign, say } from "./words.js";
+import { decimalSign, rich, say } from "./words.js";
 
 const FEW = 12;
 export const unanswered = () => say("ask.unanswered");
@@ -28,11 +28,11 @@ export const FIELDS = {
  * A fieldset with { element, value(), problem(), complain(message) }. `value()` is the answer as the SDK takes it, or
  * undefined while there is none; `problem()` says what is wrong with what was typed, or null.
  */
-export function questionField({ id, text, protocol }, number, changed, shared = new Map()) {
+export function questionField({ id, text, protocol }, number, changed, shared = new Map(), lang = null) {
   const attributes = { class: "card", "data-question": id };
-  const title = number ? `${number}. ${text}` : text;
+  const title = [number ? `${number}. ` : "", bdi(text, lang)];
   const { shape, clear = [], shared: strata = [] } = protocol;
-  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared }) };
+  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared, lang }) };
 }
 
 /** By the shape of the reports: what becomes of the parts of a record, and why none may be left out. */
@@ -76,7 +76,7 @@ function fieldset(domain, name, text, attributes, changed, title = text, kind = 
   return { element, value, problem, complain, focus };
 }
 
-function categoryField(domain, name, { text, error, changed }) {
+function categoryField(domain, name, { text, error, changed, lang }) {
   const labels = domain.labels.map(label);
   if (labels.length > FEW) {
     const id = newId("search");
@@ -87,7 +87,7 @@ function categoryField(domain, name, { text, error, changed }) {
     return { content, input: box.input, value };
   }
   const inputs = labels.map((_, i) => h("input", { type: "radio", name, value: i, onchange: changed }));
-  const content = labels.map((one, i) => h("label", { class: "choice" }, inputs[i], one));
+  const content = labels.map((one, i) => h("label", { class: "choice" }, inputs[i], bdi(one, lang)));
   const value = () => {
     const at = inputs.findIndex((input) => input.checked);
     return at < 0 ? undefined : domain.labels[at];
@@ -157,14 +157,14 @@ function sliderField({ low, high, unit }, name, around) {
     counted.show(number);
   }
   show();
-  const row = h("div", { class: "row" }, input, unit ? h("span", {}, unit) : null);
+  const row = h("div", { class: "row" }, input, unit ? bdi(unit) : null);
   return { content: [content, row, counted.element, slider], input, value, problem: () => misread(input) };
 }
 
 function textField(_domain, name, { text, error, changed }) {
   const id = newId("text");
   const input = h("input", {
-    id, name, type: "text", class: "long", autocomplete: "off", maxlength: 1000,
+    id, name, type: "text", class: "long", dir: "auto", autocomplete: "off", maxlength: 1000,
     "aria-describedby": `${id}-help ${error.id}`, oninput: changed,
   });
   const help = h("p", { class: "note", id: `${id}-help` }, say("ask.text"));
@@ -181,7 +181,7 @@ function noneBox(name, clear, changed) {
 const limitOf = (most, items) => (most < items.size ? ` ${say("ask.set.most", { n: String(most) })}` : "");
 
 /** A box to tick for each item, or of many a search that adds one after the other; and one for none of them. */
-function setField({ items, most }, name, { text, error, changed }) {
+function setField({ items, most }, name, { text, error, changed, lang }) {
   const note = h("p", { class: "note" }, say("ask.set") + limitOf(most, items));
   const labels = Array.from({ length: items.size }, (_, i) => label(items.label(i)));
   if (items.size > FEW_BOXES) return manyItems(items, labels, note, name, { text, error, changed });
@@ -191,7 +191,7 @@ function setField({ items, most }, name, { text, error, changed }) {
   };
   const inputs = labels.map((_, i) => h("input", { type: "checkbox", name, value: i, onchange: ticked }));
   const none = noneBox(name, () => inputs.forEach((input) => (input.checked = false)), changed);
-  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], one)), none.element];
+  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], bdi(one, lang))), none.element];
   const value = () => {
     const chosen = inputs.flatMap((input, i) => (input.checked ? [items.label(i)] : []));
     return chosen.length || none.box.checked ? chosen : undefined;
@@ -216,7 +216,7 @@ function manyItems(items, labels, note, name, { text, error, changed }) {
         };
         const button = { type: "button", class: "small second", onclick: remove };
         const words = say("ask.remove.item", { item: labels[at] });
-        return h("li", {}, labels[at], " ", h("button", { ...button, "aria-label": words }, say("ask.remove")));
+        return h("li", {}, bdi(labels[at]), " ", h("button", { ...button, "aria-label": words }, say("ask.remove")));
       }),
     );
   };
@@ -237,7 +237,7 @@ function manyItems(items, labels, note, name, { text, error, changed }) {
 }
 
 /** A box to tick for each key, and a field for its number; and a box for none of them. */
-function keyField({ items, most, numbers }, name, { changed }) {
+function keyField({ items, most, numbers }, name, { changed, lang }) {
   const { low, high, unit } = numbers;
   const ends = { low: quantity(low), high: quantity(high, unit) };
   const note = h("p", { class: "note" }, say("ask.keys", ends) + limitOf(most, items));
@@ -261,7 +261,7 @@ function keyField({ items, most, numbers }, name, { changed }) {
       oninput: edited,
     });
     const number = () => readNumber(field.value, decimalSign());
-    const row = h("div", { class: "row key" }, h("label", { class: "choice" }, box, words), field, unit ? h("span", {}, unit) : null, counted.element);
+    const row = h("div", { class: "row key" }, h("label", { class: "choice" }, box, bdi(words, lang)), field, unit ? bdi(unit) : null, counted.element);
     return { box, field, number, edited, element: row, key: items.label(i) };
   });
   const untick = ({ box, edited }) => {
@@ -281,11 +281,12 @@ function keyField({ items, most, numbers }, name, { changed }) {
 }
 
 /** One field per column. All are asked for and checked. A stratum stands in all questions, and is asked for once. */
-function recordField({ columns }, name, { changed, shape, clear, strata, shared }) {
+function recordField({ columns }, name, { changed, shape, clear, strata, shared, lang }) {
   const built = (column, i) => {
     const isClear = clear.includes(column.name);
-    const title = isClear ? say("ask.clear", { title: column.title }) : column.title;
-    return fieldset(column.domain, `${name}-${i}`, column.title, { class: "part" }, changed, title);
+    const named = bdi(column.title, lang);
+    const title = isClear ? rich("ask.clear", { title: named }) : named;
+    return fieldset(column.domain, `${name}-${i}`, column.title, { class: "part" }, changed, title, { shape: "part", clear: [], strata: [], lang });
   };
   const parts = columns.map((column, i) => {
     if (!strata.includes(column.name)) return built(column, i);

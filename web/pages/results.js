@@ -69,6 +69,18 @@ function about({ sheet, questions }) {
   );
 }
 
+/** The same in the language of the reader, where the survey has it. */
+async function translated(found) {
+  const { sheet, questions } = found;
+  if (sheet.languages.length < 2) return found;
+  const [{ Survey }, { documentIn, inLanguage }] = await Promise.all([import("../deniable.js"), import("./translated.js")]);
+  const survey = await Survey.fetch(ROOT, fingerprint, undefined, { toAnswer: false });
+  const { name, terms, questions: asked } = inLanguage(survey);
+  const text = ({ id }) => asked.find((question) => question.id === id).text;
+  const documents = questions.map((one) => ({ ...documentIn(survey, one), text: text(one) }));
+  return { ...found, sheet: { ...sheet, name, purpose: terms.purpose }, questions: documents };
+}
+
 function page(found) {
   const { sheet, state, enough, n, starts, ends, questions, withheld, notes } = found;
   document.title = say("public.title", { name: sheet.name });
@@ -104,4 +116,4 @@ function refused(error) {
 
 await speak(preferred(new URL(location.href).searchParams.get("lang"), ...navigator.languages));
 Object.assign(document.documentElement, { lang: language(), dir: direction() });
-await new Api().json(`v1/surveys/${fingerprint}/results`).then(page).catch(refused);
+await new Api().json(`v1/surveys/${fingerprint}/results`).then(translated).then(page).catch(refused);

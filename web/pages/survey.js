@@ -6,7 +6,7 @@
 import { BrowserStore, Client, DeniableError } from "../deniable.js";
 import { Api } from "./api.js";
 import { differences, notOpen, shut, successor } from "./closing.js";
-import { focusOn, h, show, update } from "./dom.js";
+import { bdi, focusOn, h, show, update } from "./dom.js";
 import { period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
@@ -14,6 +14,7 @@ import { promise, spent, terms } from "./promise.js";
 import { questionField, unanswered } from "./questions.js";
 import { incomplete, reasonOf, refusal, titleOf } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
+import { inLanguage } from "./translated.js";
 import { direction, language, LANGUAGES, preferred, rich, say, speak } from "./words.js";
 
 const RETRY_SECONDS = 15;
@@ -95,7 +96,7 @@ class SurveyView {
   async start() {
     show(this.#root, h("p", { class: "note", role: "status" }, say("page.loading")));
     try {
-      this.#survey = await this.#client.survey();
+      this.#survey = inLanguage(await this.#client.survey());
     } catch (error) {
       if (error.kind === "optedOut") {
         this.#leaving.offer(await this.#client.state());
@@ -106,15 +107,15 @@ class SurveyView {
     if (!this.#survey.terms) {
       return show(this.#root, refusal(new DeniableError("closed", say("refusal.files"))));
     }
-    const { name, terms: own } = this.#survey;
+    const { name, terms: own, spoken } = this.#survey;
     this.#say((await this.#client.state()).persisted === true);
     this.#fields = [];
     this.#outcome = null;
     if (this.#root.parentElement === document.querySelector("main")) document.title = name;
     show(
       this.#root,
-      h("h1", {}, name),
-      h("p", {}, rich("page.asked", { owner: h("b", {}, own.owner), purpose: own.purpose })),
+      h("h1", {}, bdi(name, spoken)),
+      h("p", {}, rich("page.asked", { owner: h("b", {}, bdi(own.owner)), purpose: bdi(own.purpose, spoken) })),
       this.#promise,
       this.#replaced,
       this.#said,
@@ -264,7 +265,7 @@ class SurveyView {
     const many = this.#survey.questions.length > 1;
     const stale = () => (this.#life.hidden = true);
     const shared = new Map(); // strata, which all questions have
-    this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale, shared));
+    this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale, shared, this.#survey.spoken));
     const submit = (event) => {
       event.preventDefault();
       this.#send();
@@ -330,7 +331,7 @@ class SurveyView {
     const look = setInterval(() => this.refresh(), 700);
     try {
       if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, say("refusal.nothing")));
-      const { fresh, epoch, bytes } = await this.#client.answer(values, { acceptChanges: this.#agreed });
+      const { fresh, epoch, bytes } = await this.#client.answer(values, { acceptChanges: this.#agreed, language: this.#survey.spoken });
       if (fresh) this.#left.set(epoch, bytes);
       show(this.#message, fresh ? null : h("p", { class: "card warn" }, say("answered.before")));
     } catch (error) {

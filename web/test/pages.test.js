@@ -189,10 +189,12 @@ test("a survey with a delta says so, and is weak unless that is rarer than one i
 test("a typed number is read in the language of the page, or not at all", () => {
   const read = (separator) => (text) => readNumber(text, separator);
   assert.deepEqual(["38.5", " 40 ", "-3", "−0.5", ".5", "7."].map(read(".")), [38.5, 40, -3, -0.5, 0.5, 7]);
-  assert.deepEqual(["38,5", "1,000", "1e3", "12 000", "--", "٣", "Infinity", "0x10", "1.2.3", "."].map(read(".")), new Array(10).fill(NaN));
+  assert.deepEqual(["38,5", "1,000", "1e3", "12 000", "--", "३", "Infinity", "0x10", "1.2.3", "."].map(read(".")), new Array(10).fill(NaN));
   assert.deepEqual(["38,5", "-3", ",5"].map(read(",")), [38.5, -3, 0.5]);
   assert.deepEqual(["38.5", "1.000,5"].map(read(",")), [NaN, NaN]);
   assert.equal(readNumber("  "), undefined);
+  // Arabic and Persian keyboards have digits of their own, and Arabic a decimal sign that no other number has.
+  assert.deepEqual(["٣٨", "٣٨٫٥", "۳۸٫۵", "-٧", "٣٨,٥", "٣٨٬٥"].map(read(".")), [38, 38.5, 38.5, -7, NaN, NaN]);
   assert.equal(readNumber(writeNumber(38.5, ","), ","), 38.5);
 });
 

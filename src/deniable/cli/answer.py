@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
@@ -44,6 +45,8 @@ from deniable.surveys.campaign import round_of
 from deniable.surveys.diff import Edit
 from deniable.surveys.promises import paragraphs, promises
 from deniable.surveys.terms import Terms, host, write_time
+from deniable.surveys.translations import as_original, best_language
+from deniable.words import DEFAULT, LANGUAGES, without_marks
 
 app = new_app()
 
@@ -102,6 +105,14 @@ def answer(
         bool, typer.Option("--accept-changes", help="Answer a survey although it differs from the one it replaces.")
     ] = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Allow http:// to another machine.")] = False,
+    language: Annotated[
+        str | None,
+        option(
+            "CODE",
+            "Ask, promise and read answers in this language, such as de, if the survey or this program has it.",
+            "--language",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Answer a survey: randomize, record, and only then send.
@@ -124,7 +135,8 @@ def answer(
         )
     with Client(server, fingerprint, ledger, token=token, insecure=insecure, published=published) as client:
         if dry_run:
-            _rehearse(client, _given(client, answers or [], file), as_json, explain)
+            spoken = Spoken.of(client.survey(record=False), language)
+            _rehearse(client, _given(client, answers or [], file), as_json, explain, spoken)
             return
         if client.ledger.opted_out(fingerprint):
             where = "" if ledger is None else f" --ledger {shlex.quote(str(ledger))}"
@@ -133,7 +145,8 @@ def answer(
         if earlier is None:
             _refuse_another_round(client)
             _agree(client, accept_changes)
-            receipt = _answered(client, _given(client, answers or [], file), wait, as_json, no_echo)
+            spoken = Spoken.of(client.survey(record=False), language)
+            receipt = _answered(client, _given(client, answers or [], file), wait, as_json, no_echo, spoken)
         else:
             receipt = _again(client, earlier, wait)
         if as_json:
@@ -145,6 +158,41 @@ def answer(
         raise typer.Exit(WAITING)
     if receipt.state != "sent":
         raise typer.Exit(NOT_SENT)
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A survey in the language of the person who answers it."""
+
+    survey: Survey
+    texts: Mapping[str, Any]
+    words: str
+    """The language of the sentences of this program."""
+
+    @classmethod
+    def of(cls, survey: Survey, wanted: str | None) -> Spoken:
+        if wanted is None:
+            return cls(survey, survey.texts(), DEFAULT)
+        own, words = best_language(survey.languages, wanted), best_language(LANGUAGES, wanted)
+        if own is None and words is None:
+            known = ", ".join(sorted({*survey.languages, *LANGUAGES}))
+            raise LabelError(f"neither the survey nor this program has the language {wanted!r}; there are {known}")
+        return cls(survey, survey.texts(own), words or DEFAULT)
+
+    def text(self, question: Question) -> str:
+        return str(self.texts["questions"][question.id]["text"])
+
+    def domain(self, question: Question) -> Domain:
+        return question.protocol.domain.translated(self.texts["questions"][question.id])
+
+    def read(self, question: Question, entry: Any) -> Any:
+        """An answer, typed in this language or from a file, as the survey's own."""
+        value = from_text(self.domain(question), entry) if isinstance(entry, str) else entry
+        return self.original(question, value)
+
+    def original(self, question: Question, value: Any) -> Any:
+        own = self.survey.texts()["questions"][question.id]
+        return as_original(value, self.texts["questions"][question.id], own)
 
 
 def _refuse_another_round(client: Client) -> None:
@@ -170,15 +218,17 @@ def _agree(client: Client, accepted: bool) -> None:
     typer.confirm("Answer it nevertheless?", abort=True, err=True)
 
 
-def _answered(client: Client, given: Mapping[str, Any], wait: float, as_json: bool, no_echo: bool) -> Receipt:
+def _answered(
+    client: Client, given: Mapping[str, Any], wait: float, as_json: bool, no_echo: bool, spoken: Spoken
+) -> Receipt:
     """Ask, record and send. Nothing is recorded before every answer is read and valid."""
     new = not client.ledger.exists
-    answers, introduced = _collect(client.survey(record=False), given, as_json, no_echo)
+    answers, introduced = _collect(spoken, given, as_json, no_echo)
     receipt = client.answer(answers, wait=wait, accept_changes=True)  # `_agree` has shown them
     if new:
         output.note("note", f"a new device ledger was made: {client.ledger.path}")
     if not introduced and not as_json:
-        _introduce(client.survey())
+        _introduce(spoken)
     return receipt
 
 
@@ -200,22 +250,22 @@ def _last(client: Client) -> Submission | None:
     return max(made, key=lambda one: one.epoch) if len(made) >= often else None
 
 
-def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool, explain: bool) -> None:
+def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool, explain: bool, spoken: Spoken) -> None:
     """Show what would be sent, for the answers in `texts` and examples for the others. Nothing is recorded."""
     survey, epoch = client.survey(record=False), client.epoch(record=False)
     answers = {
-        question.id: _read(question, texts[question.id]) if question.id in texts else _some_answer(question)
+        question.id: _read(spoken, question, texts[question.id]) if question.id in texts else _some_answer(question)
         for question in survey
     }
     body = preview(survey, epoch, answers)
     if as_json:
         output.document({"survey": survey.fingerprint, "epoch": epoch, "example": body.hex(), "sent": False})
         return
-    _introduce(survey, numbers=True)
+    _introduce(spoken, numbers=True)
     for question in survey:
         _law(question)
     if explain:
-        _explain(survey, answers, body)
+        _explain(survey, answers, body, spoken.words)
     output.write("\n")
     if len(texts) < len(survey):
         typed = {
@@ -230,7 +280,7 @@ def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool, explain: 
     )
 
 
-def _explain(survey: Survey, answers: Mapping[str, Any], body: bytes) -> None:
+def _explain(survey: Survey, answers: Mapping[str, Any], body: bytes, language: str) -> None:
     """The life of the report of each question, step by step."""
     place, collectors = HEADER_BYTES + ID_BYTES, 0 if survey.terms is None else len(survey.terms.collectors)
     body = unshared(body, collectors) if collectors else body
@@ -239,12 +289,14 @@ def _explain(survey: Survey, answers: Mapping[str, Any], body: bytes) -> None:
         place += question.protocol.report_bytes
         output.write("\n")
         output.heading(f"{question.id}: the life of this report")
-        for number, step in enumerate(question.protocol.explain(answers[question.id], report), start=1):
-            output.prose(f"{number}. {step.text} {shown(step.outcome)}".rstrip())
+        for number, step in enumerate(question.protocol.explain(answers[question.id], report, language), start=1):
+            told = f"{number}. {step.text} {shown(without_marks(step.outcome))}"
+            output.prose(without_marks(told).rstrip())
 
 
-def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: bool) -> tuple[dict[str, Any], bool]:
+def _collect(spoken: Spoken, texts: Mapping[str, Any], as_json: bool, no_echo: bool) -> tuple[dict[str, Any], bool]:
     """The answers by question; missing ones are asked for. Also whether the survey was introduced."""
+    survey = spoken.survey
     asked = [question for question in survey if question.id not in texts]
     if asked and (as_json or not sys.stdin.isatty()):
         missing = ", ".join(question.id for question in asked)
@@ -253,11 +305,11 @@ def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: b
             f"every question needs an answer: {missing} has none. Give it with --answers FILE ('-' is standard input), "
             f"or run this {where} to be asked"
         )
-    answers = {id: _read(survey[id], entry) for id, entry in texts.items()}
+    answers = {id: _read(spoken, survey[id], entry) for id, entry in texts.items()}
     if asked:
-        _introduce(survey)
+        _introduce(spoken)
     known: dict[str, Any] = {}  # strata are the same in all questions, and asked for once
-    return answers | {question.id: _ask(question, no_echo, known) for question in asked}, bool(asked)
+    return answers | {question.id: _ask(spoken, question, no_echo, known) for question in asked}, bool(asked)
 
 
 def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[str, Any]:
@@ -314,25 +366,29 @@ def _some_answer(question: Question) -> Any:
     return question.protocol.domain.example
 
 
-def _ask(question: Question, no_echo: bool, known: dict[str, Any]) -> Any:
+def _ask(spoken: Spoken, question: Question, no_echo: bool, known: dict[str, Any]) -> Any:
     """Ask until the entry is an answer to the question; for a record, part by part.
 
     `known` has the strata that were already asked for; new ones are added.
     """
-    domain = question.protocol.domain
+    domain, text = spoken.domain(question), spoken.text(question)
     if not domain.parts:
-        return _prompted(question.text, domain, partial(_read, question), no_echo)
+        return _prompted(text, domain, partial(_read, spoken, question), no_echo)
 
-    def ask(name: str, part: Domain) -> Any:
-        read = partial(_read_part, question, part)
-        if name not in question.protocol.worth().strata:
-            return _prompted(f"{question.text}: {domain.titles_of.get(name, name)}", part, read, no_echo)
-        if name not in known:
-            clear = name in question.protocol.law().clear
-            known[name] = _prompted(f"{name} (sent in clear)" if clear else name, part, read, no_echo and not clear)
-        return known[name]
+    def ask(own: str, name: str, part: Domain) -> Any:
+        def read(entry: str) -> Any:
+            value = spoken.original(question, {name: from_text(part, entry)})[own]
+            return _checked_part(question, question.protocol.domain.parts[own], value)
 
-    return {name: ask(name, part) for name, part in domain.parts.items()}
+        if own not in question.protocol.worth().strata:
+            return _prompted(f"{text}: {domain.titles_of.get(name, name)}", part, read, no_echo)
+        if own not in known:
+            clear = own in question.protocol.law().clear
+            known[own] = _prompted(f"{name} (sent in clear)" if clear else name, part, read, no_echo and not clear)
+        return known[own]
+
+    own_names = question.protocol.domain.parts
+    return {own: ask(own, *shown_as) for own, shown_as in zip(own_names, domain.parts.items(), strict=True)}
 
 
 def _prompted(asked: str, domain: Domain, read: Callable[[str], Any], no_echo: bool) -> Any:
@@ -346,16 +402,15 @@ def _prompted(asked: str, domain: Domain, read: Callable[[str], Any], no_echo: b
             output.note("please", str(wrong))
 
 
-def _read_part(question: Question, part: Domain, entry: str) -> Any:
-    value = from_text(part, entry)
+def _checked_part(question: Question, part: Domain, value: Any) -> Any:
     _check_numbers(question, part, value)
     encoded(question, value, typed=True, part=part)  # raises an error if it is not an answer
     return value
 
 
-def _read(question: Question, entry: Any) -> Any:
+def _read(spoken: Spoken, question: Question, entry: Any) -> Any:
     """Read an answer. Errors do not repeat it, because standard error may end in a log."""
-    value = from_text(question.protocol.domain, entry) if isinstance(entry, str) else entry
+    value = spoken.read(question, entry)
     _check_numbers(question, question.protocol.domain, value)
     encoded(question, value, typed=isinstance(entry, str))  # raises an error if it is not an answer
     return value
@@ -387,24 +442,24 @@ def _numbers(domain: Domain, value: Any) -> Iterator[tuple[Interval, Any]]:
 # -- what a person is shown: the promise, the law, the bytes, and what became of them ------------------
 
 
-def _introduce(survey: Survey, numbers: bool = False) -> None:
+def _introduce(spoken: Spoken, numbers: bool = False) -> None:
     """Show who asks and what is promised; with `numbers`, also the worst case."""
-    terms = survey.terms
+    survey, terms = spoken.survey, spoken.survey.terms
     if terms is None:  # a client refuses such a survey
         return
-    promised = promises(survey)
+    promised = promises(survey, language=spoken.words)
     output.facts(
         [
-            ("survey", shown(survey.name)),
+            ("survey", shown(spoken.texts["name"])),
             ("asked by", shown(terms.owner)),
-            ("purpose", shown(terms.purpose)),
+            ("purpose", shown(spoken.texts["purpose"])),
             ("kept there", promised["kept"]),
             ("fingerprint", survey.fingerprint),
         ]
     )
     output.write("\n")
     for paragraph in paragraphs(promised, worst_case=numbers):
-        output.prose(paragraph)
+        output.prose(without_marks(paragraph))
     output.write("\n")
 
 

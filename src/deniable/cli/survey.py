@@ -46,6 +46,7 @@ from deniable.surveys.expected import LEVEL, LISTED, SHARE, UNIT, Expected, expe
 from deniable.surveys.promises import amplified, band, kept, lifetime, paragraphs, promises
 from deniable.surveys.results import part_id
 from deniable.surveys.terms import PRIVATE, PUBLIC, span, write_time
+from deniable.words import DEFAULT, LANGUAGES, without_marks
 
 Given = Annotated[str, argument("SURVEY", "A survey file, in JSON.")]
 
@@ -232,6 +233,9 @@ def show(
     canonical: Annotated[
         bool, typer.Option("--canonical", help="Write the bytes whose SHA-256 is the fingerprint.")
     ] = False,
+    language: Annotated[
+        str | None, option("CODE", "Show the texts and the promises in this language of the survey.", "--language")
+    ] = None,
 ) -> None:
     """Show a survey, and what it promises.
 
@@ -243,11 +247,12 @@ def show(
     elif as_json:
         output.document(_describe(given))
     else:
-        print_survey(given)
+        print_survey(given, language)
         output.write("\n")
         output.heading("what respondents read")
-        for paragraph in paragraphs(promises(given), worst_case=True):
-            output.prose(shown(paragraph))
+        spoken = language if language in LANGUAGES else DEFAULT
+        for paragraph in paragraphs(promises(given, language=spoken), worst_case=True):
+            output.prose(shown(without_marks(paragraph)))
 
 
 @app.command(
@@ -470,22 +475,24 @@ def _drafted(content: Any, source: str) -> tuple[Survey, dict[str, Plan]]:
 # -- a survey in words, in a table and in JSON ---------------------------------------------------------
 
 
-def print_survey(survey: Survey) -> None:
-    """Show a survey and its questions."""
+def print_survey(survey: Survey, language: str | None = None) -> None:
+    """Show a survey and its questions, in its own or in another of its languages."""
+    texts = survey.texts(language)
     output.facts(
         [
-            ("survey", shown(survey.name)),
+            ("survey", shown(texts["name"])),
             ("fingerprint", survey.fingerprint),
             ("questions", str(len(survey))),
+            *([("languages", ", ".join(survey.languages))] if survey.languages else []),
             ("epsilon", _level(survey)),
             ("report", _sizes(survey)),
-            *(_terms(survey, survey.terms) if survey.terms is not None else []),
+            *(_terms(survey, survey.terms, texts["purpose"]) if survey.terms is not None else []),
         ]
     )
     output.write("\n")
     rows = [
-        [q.id, q.text, p.name, answers_of(p.domain), epsilon_text(p.epsilon), str(p.report_bytes)]
-        for q, p in ((question, question.protocol) for question in survey)
+        [id, said["text"], p.name, answers_of(p.domain.translated(said)), epsilon_text(p.epsilon), str(p.report_bytes)]
+        for id, said, p in ((one.id, texts["questions"][one.id], one.protocol) for one in survey)
     ]
     head = ["question", "text", "protocol", "answers", "epsilon", "bytes"]
     output.table(head, [[shown(cell) for cell in row] for row in rows], left=4)
@@ -585,7 +592,7 @@ def _clocks(terms: Terms) -> list[tuple[str, str]]:
     return [("accepted", f"answers up to {' and '.join(said)}")] if said else []
 
 
-def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
+def _terms(survey: Survey, terms: Terms, purpose: str) -> list[tuple[str, str]]:
     """The terms of a survey, as names and values."""
     rule = terms.longitudinal
     often = "once" if rule.epochs == 1 else f"once per epoch, {rule.epochs} times at most"
@@ -605,7 +612,7 @@ def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
         ("protection", band(survey)),
         ("answered", often),
         ("owner", shown(terms.owner)),
-        ("purpose", shown(terms.purpose)),
+        ("purpose", shown(purpose)),
         ("open", f"{write_time(terms.opens)} to {write_time(terms.expires)}, {_epochs(terms)}"),
         *_clocks(terms),
         ("kept", kept(survey)),
@@ -648,6 +655,8 @@ def _describe(survey: Survey) -> dict[str, Any]:
         "budget_epsilon": str(survey.budget_epsilon),
         "realized_lifetime_epsilon": survey.realized_lifetime_epsilon,
         "terms": None if survey.terms is None else survey.terms.spec(),
+        "language": survey.language,
+        "translations": dict(survey.translations),
         "questions": [
             {
                 "id": question.id,

@@ -106,6 +106,15 @@ class Domain(ABC):
         return {}
 
     @property
+    def texts(self) -> dict[str, Any]:
+        """What people read, as a translation mirrors it: "answers", a "unit", "parts" by name; only what there is."""
+        return {}
+
+    def translated(self, texts: Mapping[str, Any]) -> Domain:
+        """The same answers at the same positions, in other texts of the form of `texts`."""
+        return self
+
+    @property
     def choices(self) -> str:
         """What a person may answer, in a few words."""
         return str(self)

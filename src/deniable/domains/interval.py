@@ -122,6 +122,13 @@ class Interval(Domain):
     def example(self) -> float:
         return sum(self.ends) / 2
 
+    @property
+    def texts(self) -> dict[str, Any]:
+        return {"unit": self.unit} if self.unit else {}
+
+    def translated(self, texts: Mapping[str, Any]) -> Interval:
+        return Interval(self.low, self.high, texts.get("unit", ""))
+
     def written(self, number: float, digits: int = 4) -> str:
         """A number with the unit."""
         return f"{number:.{digits}g}" + (f" {self.unit}" if self.unit else "")

@@ -145,6 +145,16 @@ class Categories(ListedDomain):
     def labels(self) -> Sequence[Label]:
         return self.values
 
+    @property
+    def texts(self) -> dict[str, Any]:
+        return {"answers": list(self._texts)} if self._texts else {}
+
+    def translated(self, texts: Mapping[str, Any]) -> Categories:
+        new = dict(zip(self._texts, texts.get("answers", ()), strict=True))
+        values = [new[one] if isinstance(one, str) else one for one in self.values]
+        other, missing = (new[one] if isinstance(one, str) else one for one in (self.other, self.missing))
+        return Categories(values, other, missing)
+
     @cached_property
     def _table(self) -> dict[Hashable, int]:
         return index_of(self.values)

@@ -129,6 +129,16 @@ class Records(Domain):
     def parts(self) -> Mapping[str, Domain]:
         return dict(self.columns)
 
+    @property
+    def texts(self) -> dict[str, Any]:
+        titles = {name: {"text": title} for name, title in self.titles_of.items()} if self.titles else {}
+        return {"parts": {name: {"name": name} | titles.get(name, {}) | one.texts for name, one in self.columns}}
+
+    def translated(self, texts: Mapping[str, Any]) -> Records:
+        parts = {name: texts["parts"][name] for name in self.names}
+        columns = {part["name"]: self[name].translated(part) for name, part in parts.items()}
+        return Records(columns, {part["name"]: part["text"] for part in parts.values() if "text" in part})
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.columns)
@@ -337,6 +347,13 @@ class Grid(Records):
     @property
     def cells(self) -> int:
         return math.prod(self.shape)
+
+    @property
+    def texts(self) -> dict[str, Any]:
+        return {}
+
+    def translated(self, texts: Mapping[str, Any]) -> Grid:
+        return self
 
     @property
     def side(self) -> str:

@@ -123,6 +123,10 @@ class _OfItems(Domain):
         return [known[row] if isinstance(row, str) else row for row in rows]
 
     @property
+    def texts(self) -> dict[str, Any]:
+        return self.items.texts
+
+    @property
     def choices(self) -> str:
         return f"any of {self.items.choices}"
 
@@ -216,6 +220,9 @@ class Sets(_OfItems):
     @property
     def example(self) -> list[Any]:
         return [self.items.example]
+
+    def translated(self, texts: Mapping[str, Any]) -> Sets:
+        return Sets(self.items.translated(texts), self.at_most)
 
     def spec(self) -> dict[str, Any]:
         return {"kind": "sets", "items": self.items.spec(), "at_most": self.at_most}
@@ -323,6 +330,13 @@ class KeyNumbers(_OfItems):
     @property
     def example(self) -> dict[Any, float]:
         return {self.items.example: float(self.interval.ends[1])}
+
+    @property
+    def texts(self) -> dict[str, Any]:
+        return self.items.texts | self.interval.texts
+
+    def translated(self, texts: Mapping[str, Any]) -> KeyNumbers:
+        return KeyNumbers(self.items.translated(texts), self.interval.translated(texts), self.at_most)
 
     def spec(self) -> dict[str, Any]:
         shape = {"keys": self.items.spec(), "interval": self.interval.spec(), "at_most": self.at_most}

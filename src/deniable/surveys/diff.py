@@ -22,6 +22,7 @@ from deniable.exact import epsilon_text
 from deniable.surveys.question import Question
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import FRESH, PUBLIC, RETENTION, Longitudinal, Terms, host, span, write_time
+from deniable.surveys.translations import positions
 
 WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"
 LIFETIME, NO_BOUND = "epsilon of a lifetime", "no number"
@@ -45,6 +46,7 @@ def diff(before: Survey, after: Survey) -> list[Edit]:
     return [
         *_compared("name", before.name, after.name),
         *_questions(before, after),
+        *_languages(before, after),
         *_compared("relation of the levels", before.relation, after.relation, privacy=WEAKER),
         *_compared("epsilon of a submission", before.epsilon, after.epsilon, less_is=STRONGER),
         *_compared("delta of a submission", before.delta, after.delta, less_is=STRONGER),
@@ -105,6 +107,19 @@ def _answers(where: str, old: Domain, new: Domain) -> Iterator[Edit]:
         if before.get(key) != after.get(key):
             kept = (f"count as {spec[key]}" if key in spec else "refused" for spec in (before, after))
             yield Edit(f"{where}: {what}", *kept)
+
+
+def _languages(before: Survey, after: Survey) -> Iterator[Edit]:
+    """Languages that come or go, and translations that differ, by their positions."""
+    yield from _compared("language", before.language or "none", after.language or "none")
+    for code in sorted({*before.translations, *after.translations}):
+        if code not in after.translations or code not in before.translations:
+            was, now = ("translated" if code in survey.translations else "none" for survey in (before, after))
+            yield Edit(f"translation {code}", was, now)
+            continue
+        old, new = (dict(positions(survey.translations[code])) for survey in (before, after))
+        for where in sorted({*old, *new}):
+            yield from _compared(f"translation {code}: {where}", old.get(where, "none"), new.get(where, "none"))
 
 
 def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:

@@ -46,6 +46,7 @@ shape      what is known of numbers whose distribution or ranges are read: "smoo
 protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a complete spec. In a survey
            that memoizes, "best" is the best protocol with few enough different reports
 parameters of the named protocol, to override the defaults
+language, translations   the code of the language of these texts, and the same texts in others (`translations`)
 
 A draft for a collection over the network also has
 
@@ -115,6 +116,7 @@ from deniable.surveys.terms import (
     span,
     write_time,
 )
+from deniable.surveys.translations import of_draft
 
 if TYPE_CHECKING:
     from deniable.planning import Plan
@@ -158,7 +160,9 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
-    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata", "per_device"))
+    known = (*_SHARED, *TERMS, "strata", "per_device", "language", "translations")
+    keys(draft, ("name", "questions"), "the draft", optional=known)
+    spoken = draft.get("language"), of_draft(draft, WHOLE)
     draft = with_private_strata(as_one_record(draft))
     entries = draft["questions"]
     if not isinstance(entries, list):
@@ -185,7 +189,8 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         ids = [entry["id"] for entry in entries]
         protocols = [stratify(draft["strata"], one, id) for one, id in zip(protocols, ids, strict=True)]
     questions = [Question(entry["id"], entry["text"], one) for entry, one in zip(entries, protocols, strict=True)]
-    survey = kind(draft["name"], questions, draft_terms(given, draft["name"], questions, now) if given else None)
+    terms = draft_terms(given, draft["name"], questions, now) if given else None
+    survey = kind(draft["name"], questions, terms, *spoken)
     if "campaign" in given:
         return _first_round(given["campaign"], survey), {}
     return survey, {questions[place].id: plan for place, plan in plans.items()}

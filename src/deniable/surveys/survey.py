@@ -3,6 +3,7 @@
 File       JSON in UTF-8: kind "survey", version, name, questions with id, text and the spec of a protocol; version 2
            adds the terms of a collection (`Terms`), without which a survey is for files only
 Identity   SHA-256("deniable-survey-v1" + NUL + canonical JSON), so white space and the order of keys do not count
+Languages  its texts may come in several languages, all of them inside the fingerprint: see `translations`
 Privacy    one submission answers every question: epsilons and deltas add up, likelihood ratios multiply, all exactly.
            All questions have one relation (`Guarantee`): levels of different relations cannot be added
 Protocol   alone is a survey of one question, `Survey.of(protocol)`, for files and commands. It has no name; spec,
@@ -17,10 +18,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from deniable import exact
@@ -37,12 +39,14 @@ from deniable.surveys.panel import Panel, refuse_without_panel
 from deniable.surveys.question import TOO_MANY_FORMS, Question, read_question, too_linkable
 from deniable.surveys.tally import SurveyTally
 from deniable.surveys.terms import EVOLVING, MEMOIZE, Longitudinal, Terms
+from deniable.surveys.translations import as_original, check_known, own_texts, read_translations
 
 PLAIN, COLLECTED = 1, 2
 
 MOST_QUESTIONS = 1000
 
 _SURVEY = ("kind", "version", "name", "questions")
+_LANGUAGES = ("language", "translations")
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,12 @@ class Survey:
         name: Name of the survey.
         questions: At least one question; their ids differ.
         terms: The promises of a collection over the network; None for a survey for files.
+        language: Code of the language of these texts, such as "en"; needed for translations.
+        translations: The same texts in other languages, by their codes.
 
     Raises:
-        SpecError: There are no questions, ids repeat, or the terms do not fit the questions.
+        SpecError: There are no questions, ids repeat, the terms do not fit the questions, or a translation is not
+            complete.
 
     >>> from deniable.protocols import GRR, OUE
     >>> smoke = Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))
@@ -68,8 +75,17 @@ class Survey:
     name: str
     questions: tuple[Question, ...]
     terms: Terms | None = None
+    language: str | None = None
+    translations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
-    def __init__(self, name: str, questions: Iterable[Question], terms: Terms | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        questions: Iterable[Question],
+        terms: Terms | None = None,
+        language: str | None = None,
+        translations: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
         object.__setattr__(self, "name", as_text(name, "the name of a survey"))
         object.__setattr__(self, "questions", tuple(questions))
         if not self.questions:
@@ -84,6 +100,8 @@ class Survey:
         self._check_shares(() if terms is None else terms.collectors)
         if terms is not None:
             self._check_terms(terms)
+        object.__setattr__(self, "language", language)
+        object.__setattr__(self, "translations", read_translations(language, translations, own_texts(self)))
 
     @classmethod
     def of(cls, protocol: Protocol, id: str = "report") -> Survey:
@@ -110,7 +128,8 @@ class Survey:
         if not isinstance(protocol, Protocol):
             raise SpecError(f"a protocol is wanted, not a {type(protocol).__name__}")
         survey = cls.__new__(cls)
-        for name, value in (("name", ""), ("questions", (Question.of(protocol, id),)), ("terms", None)):
+        values = {"name": "", "questions": (Question.of(protocol, id),), "terms": None}
+        for name, value in (values | {"language": None, "translations": {}}).items():
             object.__setattr__(survey, name, value)
         return survey
 
@@ -260,6 +279,34 @@ class Survey:
                 return question
         raise LabelError(f"there is no question {id!r}; there are {', '.join(q.id for q in self.questions)}")
 
+    # -- languages ---------------------------------------------------------------------------------
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that the texts come in, that of the survey's own texts first; none if it is not named."""
+        return () if self.language is None else (self.language, *self.translations)
+
+    def texts(self, language: str | None = None) -> Mapping[str, Any]:
+        """The texts in a language, in the form of a translation; by default the survey's own.
+
+        >>> from deniable.protocols import GRR
+        >>> smoke = Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))
+        >>> german = {"smoke": {"text": "Rauchen Sie?", "answers": ["ja", "nein"]}}
+        >>> translations = {"de": {"name": "Gewohnheiten", "questions": german}}
+        >>> survey = Survey("habits", [smoke], language="en", translations=translations)
+        >>> survey.texts("de")["questions"]["smoke"]["answers"], survey.languages
+        (['ja', 'nein'], ('en', 'de'))
+        """
+        if language is None or language == self.language:
+            return own_texts(self)
+        check_known(self.languages, language)
+        return self.translations[language]
+
+    def original(self, id: str, answer: Any, language: str) -> Any:
+        """An answer to a question in this language, as the survey's own answer at the same position."""
+        own, shown = (self.texts(one)["questions"][self[id].id] for one in (None, language))
+        return as_original(answer, shown, own)
+
     # -- identity ----------------------------------------------------------------------------------
 
     @property
@@ -274,7 +321,9 @@ class Survey:
         version = PLAIN if self.terms is None else COLLECTED
         questions = [question.spec() for question in self.questions]
         plain = {"kind": "survey", "version": version, "name": self.name, "questions": questions}
-        return plain if self.terms is None else plain | self.terms.spec()
+        spoken = {} if self.language is None else {"language": self.language}
+        translations = {"translations": self.translations} if self.translations else {}
+        return plain | spoken | translations | ({} if self.terms is None else self.terms.spec())
 
     @cached_property
     def canonical(self) -> bytes:
@@ -483,7 +532,7 @@ class Survey:
                 "try a newer deniable"
             )
         if version == PLAIN:
-            keys(spec, _SURVEY, "the survey")
+            keys(spec, _SURVEY, "the survey", optional=_LANGUAGES)
         missing = [key for key in _SURVEY if key not in spec]
         if missing:
             raise SpecError(f"the survey misses {', '.join(missing)}")
@@ -491,8 +540,9 @@ class Survey:
             raise SpecError('"questions" is not a list')
         _check_number(spec["questions"])
         questions = [read_question(entry, place) for place, entry in enumerate(spec["questions"], start=1)]
-        rest = {key: value for key, value in spec.items() if key not in _SURVEY}
-        survey = cls(spec["name"], questions, Terms.from_spec(rest) if version == COLLECTED else None)
+        rest = {key: value for key, value in spec.items() if key not in (*_SURVEY, *_LANGUAGES)}
+        spoken = {key: spec[key] for key in _LANGUAGES if key in spec}
+        survey = cls(spec["name"], questions, Terms.from_spec(rest) if version == COLLECTED else None, **spoken)
         if survey.spec() != spec:
             raise SpecError("the survey is not in canonical form: its texts must be in Unicode form NFC")
         return survey

@@ -1,22 +1,27 @@
 """The sentences that people read: one file per language, filled with facts by Python and by the browser.
 
-Files       `en.json`, `de.json`: every sentence by its id, with named parameters in braces
+Files       `en.json`, `de.json`, `ar.json`: every sentence by its id, with named parameters in braces. To add a
+            language, add a file: its name, direction, plural rule and signs are entries of it
 Filled      here, and by `web/pages/words.js` from facts that the browser computes by itself
 Others      a package with a kind of its own brings its texts along in a `Sentence`
 Parameters  {name} is a text, a whole number, a `Figure` or a `Word`. {Name} is the same with a capital first letter,
             and {name:form} another form of a word, such as a dative; each language has the forms that it needs
-Plurals     an entry with "one" and "other" is chosen by its parameter `n`, by the rule of English and German
+Plurals     an entry with several forms ("one", "few", "other") is chosen by its parameter `n`, by the rule of the
+            language's entry "language.plural" in the syntax of CLDR; the browser asks `Intl.PluralRules`
 Numbers     grouped and with the decimal sign of the language; dates as the language's entry "date" says
+Direction   in a language from right to left, names in other scripts are isolated, so that a line keeps its order
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from decimal import Decimal
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +30,9 @@ DEFAULT = "en"
 LANGUAGES = tuple(sorted(path.stem for path in HERE.glob("*.json")))
 OTHER = "other"
 _PLACE = re.compile(r"\{([A-Za-z][a-z]*)(?::([a-z]+))?\}")
+_DIGITS = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_MARKS = re.compile("[\u200e\u200f\u2066-\u2069]")
+_RELATION = re.compile(r"([nivft])(?: % (\d+))? (!?=) ([\d,.]+)")
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -96,7 +104,28 @@ class Words:
             text = self.text(facts[name[0].lower() + name[1:]], form)
             return text[0].upper() + text[1:] if name[0].isupper() else text
 
-        return _PLACE.sub(filled, entry if isinstance(entry, str) else _chosen(entry, facts.get("n"), form))
+        return _PLACE.sub(filled, entry if isinstance(entry, str) else self._chosen(entry, facts.get("n"), form))
+
+    def _chosen(self, entry: Mapping[str, str], n: Fact | None, form: str | None) -> str:
+        kind = self.plural(n.digits if isinstance(n, Figure) else str(n))
+        keys = [key for one in (kind, OTHER) for key in ([f"{one}:{form}"] if form else []) + [one]]
+        return next(entry[key] for key in keys if key in entry)
+
+    def plural(self, digits: str) -> str:
+        """The plural category of a number, as it is written; "other" for what is not a number.
+
+        >>> [catalogue("ar").plural(digits) for digits in ("0", "2", "105", "11", "100", "3.5")]
+        ['zero', 'two', 'few', 'many', 'other', 'other']
+        """
+        if not _DIGITS.fullmatch(digits):
+            return OTHER
+        operands = _operands(digits)
+        return next((kind for kind, rule in self._plurals if _holds(rule, operands)), OTHER)
+
+    @cached_property
+    def _plurals(self) -> list[tuple[str, str]]:
+        rules = (rule.partition(": ") for rule in self._sign("language.plural").split("; "))
+        return [(kind, rule) for kind, _, rule in rules]
 
     def text(self, fact: Fact, form: str | None = None) -> str:
         """A fact in the words and signs of the language.
@@ -108,15 +137,26 @@ class Words:
         ('a, b and c', 'a; b')
         """
         if isinstance(fact, str):
-            return fact
+            return self._isolated(fact)
         if isinstance(fact, Word):
             return self._said(fact, form)
         if isinstance(fact, Sentence):
             entry = fact.texts.get(self.language) or next(iter(fact.texts.values()))
             return self._filled(entry, fact.facts, form)
         if isinstance(fact, Joined):
+            if fact.between == "":  # one name or quantity
+                return self._isolated(
+                    "".join(part if isinstance(part, str) else self.text(part) for part in fact.parts)
+                )
             return self._joined([self.text(part) for part in fact.parts], fact.between)
         return self._number(fact if isinstance(fact, Figure) else Figure(str(fact)))
+
+    def _isolated(self, text: str) -> str:
+        """A text, isolated if it would reorder a sentence from right to left: a name from left to right."""
+        if self.entries.get("language.direction") != "rtl" or "\u2068" in text:
+            return text
+        stands_out = next((unicodedata.bidirectional(one) == "L" for one in text if one.isalpha()), False)
+        return f"\u2068{text}\u2069" if stands_out else text
 
     def _number(self, figure: Figure) -> str:
         whole, _, rest = figure.digits.partition(".")
@@ -130,7 +170,7 @@ class Words:
     def _joined(self, texts: list[str], between: str | None) -> str:
         if between is not None or len(texts) < 2:
             return (between or "").join(texts)
-        return self.say("list.and", first=", ".join(texts[:-1]), last=texts[-1])
+        return self.say("list.and", first=self._sign("list.comma").join(texts[:-1]), last=texts[-1])
 
     def date(self, seconds: int) -> str:
         """Seconds since 1970 as a date in UTC, with the time of day unless it is midnight.
@@ -149,10 +189,33 @@ def duration(seconds: int) -> Word:
     return word(f"duration.{unit}", n=seconds // size)
 
 
-def _chosen(entry: Mapping[str, str], n: Fact | None, form: str | None) -> str:
-    kinds = ("one", OTHER) if (n.digits if isinstance(n, Figure) else n) in (1, "1") else (OTHER,)
-    keys = [key for kind in kinds for key in ([f"{kind}:{form}"] if form else []) + [kind]]
-    return next(entry[key] for key in keys if key in entry)
+def _operands(digits: str) -> dict[str, Decimal]:
+    """The operands of a plural rule: the absolute value, its whole part, and number and value of its decimals."""
+    number = abs(Decimal(digits))
+    decimals = f"{number:f}".partition(".")[2]
+    seen = {"v": len(decimals), "f": int(decimals or 0), "t": int(decimals.rstrip("0") or 0)}
+    return {"n": number, "i": Decimal(int(number))} | {name: Decimal(value) for name, value in seen.items()}
+
+
+def _holds(rule: str, operands: Mapping[str, Decimal]) -> bool:
+    """Whether a rule such as "n % 100 = 3..10" or "i = 1 and v = 0" holds."""
+    return any(all(_relates(one, operands) for one in part.split(" and ")) for part in rule.split(" or "))
+
+
+def _relates(relation: str, operands: Mapping[str, Decimal]) -> bool:
+    found = _RELATION.fullmatch(relation)
+    if found is None:
+        raise ValueError(f"a plural rule is written as in CLDR, such as n % 100 = 3..10, not {relation!r}")
+    name, modulus, sign, ranges = found.groups()
+    value = operands[name] % int(modulus) if modulus else operands[name]
+    ends = [one.partition("..") for one in ranges.split(",")]
+    within = value == int(value) and any(int(low) <= value <= int(high or low) for low, _, high in ends)
+    return within == (sign == "=")
+
+
+def without_marks(text: str) -> str:
+    """A sentence without the marks that keep its order on a page, for terminals, which print them or ignore them."""
+    return _MARKS.sub("", text)
 
 
 @cache
@@ -161,3 +224,10 @@ def catalogue(language: str = DEFAULT) -> Words:
     if language not in LANGUAGES:
         raise KeyError(language)
     return Words(language, json.loads((HERE / f"{language}.json").read_text(encoding="utf-8")))
+
+
+def with_names(path: Path) -> bytes:
+    """The file of a language as pages read it, with the names of all languages, to choose from."""
+    read = {one.stem: json.loads(one.read_text(encoding="utf-8")) for one in sorted(path.parent.glob("*.json"))}
+    names = {language: entries["language.name"] for language, entries in read.items()}
+    return json.dumps(read[path.stem] | {"languages": names}, ensure_ascii=False, separators=(",", ":")).encode()

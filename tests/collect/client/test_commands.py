@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.cli.answer import _ask
+from deniable.cli.answer import Spoken, _ask
 from deniable.collect.client import Ledger, OptOuts
 from deniable.domains import Interval, Strings
 from deniable.errors import DomainError
@@ -22,6 +22,7 @@ from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
 from tests.cli.conftest import Ran, sane
 from tests.collect.surveys import DAY, TODAY, all_surveys, daily, memoized, mixed, plain, terms, text
+from tests.surveys.translated import GERMAN, translated
 
 
 @pytest.fixture
@@ -139,9 +140,38 @@ def test_a_record_is_answered_whole_and_refused_by_its_part(run, server, tmp_pat
 def test_a_record_is_asked_part_by_part():
     protocol = Attributes.of({"smoke": GRR(["yes", "no"], 1), "cups": GRR(9, 1)})
     with CliRunner().isolation(input="no\nmany\n8\n") as (_, said, _):
-        assert _ask(Question("habits", "Your habits", protocol), no_echo=False, known={}) == {"smoke": "no", "cups": 8}
+        question = Question("habits", "Your habits", protocol)
+        spoken = Spoken.of(Survey("habits", [question]), None)
+        assert _ask(spoken, question, no_echo=False, known={}) == {"smoke": "no", "cups": 8}
         shown = said.getvalue().decode()
     assert (shown.count("Your habits: smoke"), shown.count("Your habits: cups")) == (1, 2)
+
+
+def test_a_survey_is_asked_and_answered_in_the_language_of_the_person(run, server, tmp_path):
+    survey = translated()
+    server.publish(survey)
+    address = ["answer", server.url, survey.fingerprint]
+    file = tmp_path / "answers"
+    file.write_text(json.dumps(GERMAN), encoding="utf-8")
+    out = " ".join(run(*address, "--answers", str(file), "--language", "de-AT", "--explain").out.split())
+    assert "Gewohnheiten" in out
+    assert "Um zu erfahren, wie Menschen leben." in out
+    assert " ".join(promises(survey, language="de")["guess"].split()) in out
+    refused = run(*address, "--answers", str(file), code=2).err
+    assert "question 'smoke'" in refused, "without the language these are no answers"
+    assert "nein" not in refused
+    run(*address, "--answers", str(file), "--language", "de")
+    assert len(server.posts) == 1
+    assert "there are ar, de, en" in run(*address, "--language", "fr", "--dry-run", code=2).err
+
+
+def test_a_record_is_asked_in_the_language_of_the_person():
+    spoken = Spoken.of(translated(), "de")
+    with CliRunner().isolation(input="44\nLand\n") as (_, said, _):
+        assert _ask(spoken, spoken.survey["you"], no_echo=False, known={}) == {"age": 44, "home": "country"}
+        shown = said.getvalue().decode()
+    assert "Über Sie: Wie alt sind Sie?" in shown
+    assert "Stadt" in shown
 
 
 def test_a_survey_that_is_not_on_the_published_list_is_refused(run, server, address, tmp_path):

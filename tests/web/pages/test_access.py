@@ -65,6 +65,20 @@ def serious(tab: Any, axe: str, rules: list[str] | None = None) -> list[str]:
     return [f"{one['id']}: {one['help']}: {[node['html'][:120] for node in one['nodes'][:3]]}" for one in bad]
 
 
+def test_axe_finds_nothing_serious_from_right_to_left(service: Service, browser: Any, axe: str) -> None:
+    context = new_context(browser, locale="ar-EG", reduced_motion="reduce")
+    tab = context.new_page()
+    tab.goto(service.survey_page(shapes()))
+    tab.wait_for_selector("form")
+    tab.evaluate("() => document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    found = {"form": serious(tab, axe)}
+    tab.click("form button[type=submit]")
+    found["complaints"] = serious(tab, axe)
+    assert tab.get_attribute("html", "dir") == "rtl"
+    assert {page: faults for page, faults in found.items() if faults} == {}
+    context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, scheme: str) -> None:
     survey = ten(f"axe {scheme}")

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+import deniable
+from deniable.collect.server.pages import web_folder
+from deniable.collect.stores import open_store
+from deniable.collect.stores.base import Batch
+from deniable.protocols import GRR
+from deniable.randomness import Simulation
+from deniable.surveys import Question, Survey
 from deniable.surveys.promises import promises
+from deniable.surveys.translations import positions
 from deniable.words import LANGUAGES, Entry, catalogue
+from tests.collect.surveys import current, terms
+from tests.surveys.translated import ANSWERS, translated
 from tests.web.pages.browser import new_context
-from tests.web.pages.service import Service
+from tests.web.pages.service import Service, serving
 from tests.web.pages.surveys import often, shapes, smoke, staged
+from tests.web.pages.test_dashboard import sign_in
 
 Open = Callable[[str], Any]
 PLACE = re.compile(r"\{[A-Za-z][a-z]*(?::[a-z]+)?\}")
@@ -74,17 +91,20 @@ def looked_at(tab: Any) -> str:
     return seen + str(tab.evaluate(READ))
 
 
+@pytest.mark.parametrize("language", [one for one in LANGUAGES if one != "en"])
 @pytest.mark.parametrize("made", [smoke, often, staged, shapes])
-def test_no_english_sentence_is_left_in_german(service: Service, open_tab: Open, made: Callable[[str], Any]) -> None:
-    survey = made(f"auf Deutsch, {made.__name__}")
+def test_no_english_sentence_is_left(
+    service: Service, open_tab: Open, made: Callable[[str], Any], language: str
+) -> None:
+    survey = made(f"in {language}, {made.__name__}")
     service.publish(survey)
-    tab = open_tab(f"{service.survey_page(survey)}?lang=de")
-    shown = looked_at(tab)
-    assert english_in(shown, catalogue("de").entries) == set()
+    tab = open_tab(f"{service.survey_page(survey)}?lang={language}")
+    shown, words = looked_at(tab), catalogue(language)
+    assert english_in(shown, words.entries) == set()
     told = " ".join(shown.replace("\u00a0", " ").split())
-    for name, sentence in promises(survey, "browser", lasting=False, language="de").items():
+    for name, sentence in promises(survey, "browser", lasting=False, language=language).items():
         assert sentence in told or name == "often", name
-    assert "Ihre Meldung ist gezählt" in tab.inner_text("main")
+    assert any(words.say(f"outcome.{one}") in tab.inner_text("main") for one in ("sent", "drawn"))
 
 
 def test_a_sentence_that_is_not_translated_is_found(service: Service, open_tab: Open) -> None:
@@ -166,6 +186,138 @@ def test_every_sentence_fits_on_a_phone(service: Service, browser: Any, language
     wide = "() => { document.querySelector('main > section.card:last-child p').style.overflowWrap = 'normal'; }"
     tab.evaluate(wide)
     assert tab.evaluate(OVERFLOWS) != [], "the check can fail"
+    context.close()
+
+
+def fill_in(tab: Any, sleep: str) -> None:
+    """Answers to the translated survey, by position; what people read is that of the language."""
+    for name in ("q-smoke", "q-drink"):
+        tab.locator(f"input[name={name}]").nth(1).check()
+    tab.locator("input[name=q-sleep]").fill(sleep)
+    tab.locator("input[name=q-apps]").nth(2).check()
+    tab.locator("input[name=q-rating]").nth(1).check()
+    tab.locator("[data-question=rating] input.number:enabled").fill("4")
+    tab.locator("[data-question=you] input.number").fill("44")
+    tab.locator("[data-question=you] input[type=radio]").nth(1).check()
+
+
+@pytest.mark.parametrize(("language", "sleep"), [("de", "7,5"), ("ar", "\u0667\u066b\u0665")])
+def test_a_translated_survey_is_asked_told_and_sent_in_the_language_of_the_browser(
+    own_service: Service, browser: Any, language: str, sleep: str
+) -> None:
+    survey = translated()
+    own_service.publish(survey)
+    texts = survey.texts(language)
+    context = new_context(browser, locale=language, viewport={"width": 390, "height": 844})
+    tab = context.new_page()
+    tab.goto(own_service.survey_page(survey))
+    tab.wait_for_selector("form")
+    assert tab.title() == texts["name"]
+    assert tab.locator("h1").inner_text() == texts["name"]
+    asked = [one.inner_text() for one in tab.locator("form > fieldset > legend bdi").all()]
+    assert asked == [texts["questions"][question.id]["text"] for question in survey]
+    fill_in(tab, sleep)
+    tab.click("form button.second")
+    tab.wait_for_selector("ol.steps")
+    shown = " ".join(tab.evaluate(READ).split())
+    assert english_in(shown, catalogue(language).entries) == set()
+    left = [text for _, text in positions(survey.texts()) if len(text) > 3 and text in shown]
+    assert left == [], "every text of the survey is translated"
+    assert all(text in shown for text in texts["questions"]["smoke"]["answers"])
+    assert tab.evaluate("() => document.documentElement.scrollWidth") <= 390
+    tab.click("form button[type=submit]")
+    tab.wait_for_selector(".card.fine")
+    assert own_service.count(survey) == 1
+    context.close()
+
+
+def test_a_survey_keeps_its_answers_when_the_language_is_switched(service: Service, open_tab: Open) -> None:
+    survey = replace(translated(), name="Habits again")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    assert tab.locator("legend bdi").first.inner_text() == "Do you smoke?"
+    fill_in(tab, "7")
+    tab.locator(CHOICE).select_option("de")
+    expect(tab.locator("legend bdi").first).to_have_text("Rauchen Sie?")
+    assert tab.locator("input[name=q-smoke]").nth(1).is_checked()
+    assert tab.locator(".choice bdi").nth(1).inner_text() == "nein"
+    assert tab.locator("legend bdi").first.get_attribute("lang") == "de"
+    tab.click("form button[type=submit]")
+    tab.wait_for_selector(".card.fine")
+    assert service.count(survey) == 1
+
+
+def test_the_dashboard_speaks_to_its_operator_whatever_respondents_used(service: Service, browser: Any) -> None:
+    survey = replace(translated(), name="Habits of many")
+    service.publish(survey)
+    bits, n = Simulation(1), 400
+    reports = [np.asarray(one.protocol.privatize([ANSWERS[one.id]] * n, bits)) for one in survey]
+    ids = bits.words(2 * n).view(np.uint8).reshape(n, 16).copy()
+    with open_store(service.store) as store:
+        store.add([Batch(survey.fingerprint, current(survey), ids, np.hstack(reports))])
+    context = new_context(browser, locale="de-DE")
+    board = context.new_page()
+    board.goto(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector("[data-question=smoke] .chart")
+    assert board.locator("h1").inner_text() == "Gewohnheiten"
+    smoke_panel = board.locator("[data-question=smoke]")
+    expect(smoke_panel.locator("h2")).to_have_text("1. Rauchen Sie?")
+    expect(smoke_panel).to_contain_text("nein")
+    expect(board.locator("[data-question='you.home']")).to_contain_text("Stadt")
+    expect(board.locator("[data-question=sleep]")).to_contain_text("Stunden")
+    context.close()
+
+
+def test_adding_a_language_is_adding_a_file(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the package with one more file of words, which the page then offers and speaks."""
+    package = Path(deniable.__file__).parent
+    copied = tmp_path / "src" / "deniable"
+    shutil.copytree(package, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(web_folder(), tmp_path / "web", symlinks=True, ignore=shutil.ignore_patterns("test"))
+    added = dict(catalogue("en").entries) | {"language.name": "Esperanto", "page.send": "Hazardigu kaj sendu"}
+    (copied / "words" / "eo.json").write_text(json.dumps(added), encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
+    with serving(tmp_path, smoke()) as own:
+        context = new_context(browser)
+        tab = context.new_page()
+        tab.goto(own.survey_page(smoke()))
+        tab.wait_for_selector("form")
+        choices = {one.get_attribute("value"): one.inner_text() for one in tab.locator(f"{CHOICE} option").all()}
+        assert choices == {one: catalogue(one).entries["language.name"] for one in LANGUAGES} | {"eo": "Esperanto"}
+        tab.locator(CHOICE).select_option("eo")
+        expect(tab.locator("form button[type=submit]")).to_have_text("Hazardigu kaj sendu")
+        context.close()
+    said = "from deniable.words import LANGUAGES, catalogue; print(LANGUAGES, catalogue('eo').say('page.send'))"
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert "'eo'" in done.stdout
+    assert "Hazardigu kaj sendu" in done.stdout
+
+
+def test_arabic_is_read_from_right_to_left(service: Service, browser: Any) -> None:
+    """On a phone that prefers Arabic: questions begin at the right edge, and nothing is wider than the screen."""
+    question = Question("smoke", "هل تدخن؟", GRR(["نعم", "لا", "I do not know"], epsilon=1))
+    survey = Survey("عادات", [question], terms())
+    service.publish(survey)
+    context = new_context(browser, viewport={"width": 390, "height": 844}, locale="ar-EG")
+    tab = context.new_page()
+    tab.goto(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    assert (tab.get_attribute("html", "lang"), tab.get_attribute("html", "dir")) == ("ar", "rtl")
+    tab.evaluate("() => document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    assert tab.evaluate("() => document.documentElement.scrollWidth") <= 390
+    assert tab.evaluate(OVERFLOWS) == []
+    gaps = """(selector) => {
+        const text = document.querySelector(selector), card = text.closest("fieldset").getBoundingClientRect();
+        const own = text.getBoundingClientRect();
+        return [own.left - card.left, card.right - own.right];
+    }"""
+    for selector in ("form legend bdi", "form .choice bdi"):
+        left, right = tab.evaluate(gaps, selector)
+        assert right < 80 < left, selector
+    directions = "(at) => getComputedStyle(document.querySelectorAll('form .choice bdi')[at]).direction"
+    assert [tab.evaluate(directions, at) for at in (0, 1, 2)] == ["rtl", "rtl", "ltr"]
     context.close()
 
 

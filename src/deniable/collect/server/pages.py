@@ -111,7 +111,8 @@ class Files:
         for folder in FOLDERS:
             for path in sorted((words.HERE if folder == WORDS else root / folder).iterdir()):
                 if path.suffix in TYPES and (folder or path.name == SDK):
-                    found[f"{folder}/{path.name}" if folder else path.name] = File.of(path.read_bytes(), path.suffix)
+                    content = words.with_names(path) if folder == WORDS else path.read_bytes()
+                    found[f"{folder}/{path.name}" if folder else path.name] = File.of(content, path.suffix)
         hashed = hashlib.sha256("".join(f"{name} {file.tag}\n" for name, file in found.items()).encode())
         return cls(hashed.hexdigest()[:16], found)
 

@@ -101,6 +101,8 @@ class Sheet(msgspec.Struct):
     lifetime_epsilon: str | None
     """Epsilon of everything that a device may send; null if no number holds."""
     questions: list[Asked]
+    languages: list[str]
+    """The languages of its texts, its own first; empty if it does not name one. These results have its own texts."""
     columns: dict[str, str]
     """What the columns of the tables mean."""
 
@@ -137,6 +139,7 @@ def sheet(entry: Entry, columns: list[str]) -> Sheet:
         canonical(survey.epsilon),
         None if survey.lifetime_epsilon is None else canonical(survey.lifetime_epsilon),
         [Asked(one.id, one.text, one.protocol.name, canonical(one.protocol.epsilon)) for one in survey],
+        list(survey.languages),
         {name: MEANINGS.get(name, "") for name in columns},
     )
 

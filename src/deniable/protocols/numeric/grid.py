@@ -171,4 +171,4 @@ def quantity(value: float, unit: str = "") -> Joined:
     rounded = float(f"{value:.6g}")
     digits = f"{abs(rounded):.12f}".rstrip("0").rstrip(".")
     figure = Figure(digits, grouped=abs(rounded) >= 10_000)
-    return Joined(["\N{MINUS SIGN}" if rounded < 0 else "", figure, unit and f"\N{NO-BREAK SPACE}{unit}"], "")
+    return Joined([word("number.minus") if rounded < 0 else "", figure, unit and f"\N{NO-BREAK SPACE}{unit}"], "")
