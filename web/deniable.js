@@ -1143,6 +1143,68 @@ function subsetSelection({ size }, epsilon, { subset_size: count }) {
   return { reportBytes, forms, thresholds: { holds }, draw, count };
 }
 
+// Bit j is the coefficient of x^j in the smallest irreducible polynomial of degree L over GF(2), without x^L; L from 1.
+const FIELDS = [1, 3, 3, 3, 5, 3, 3, 27, 3, 9, 5, 9, 27, 33, 3, 43, 9, 9, 39, 9, 5, 3, 33, 27, 9, 27, 39, 3];
+
+function isPrime(n) {
+  for (let i = 2; i * i <= n; i++) if (n % i === 0) return false;
+  return n > 1;
+}
+
+/**
+ * Block designs: a seed, and the cell of the answer under it plus noise: one of the first cells, or any cell. With 2^r cells the hash is made
+ * of r parities with the seed, which a shift register moves on; with a prime number of cells it is the product with the seed.
+ */
+function blockDesign({ size }, epsilon, { cells, window }) {
+  const length = bitLength(size - 1);
+  const isField = isWhole(cells, 2, 2 ** Math.min(11, length)) && (cells & (cells - 1)) === 0;
+  const fits = isField || (isWhole(cells, Math.max(3, size), 2 ** 26 - 1) && isPrime(cells));
+  if (!fits) refuse("spec", "the cells are a power of two, or a prime that is not below the number of answers");
+  const slots = isField ? 2 ** length : cells;
+  const count = (window * slots) / cells;
+  const allowed = isWhole(window, 1, cells - 1) && count < size && cells * window <= 2 ** 32;
+  if (!allowed) refuse("spec", "a window has at least one cell, and a report does not support all answers");
+  const w = BigInt(window);
+  const keep = threshold(floorOf([w, -w, w, BigInt(cells) - w], epsilon));
+  if (keep.numerator === 0n) refuse("spec", "at this epsilon an answer would never be kept");
+  const seedBits = bitLength(slots - 1);
+  const reportBytes = Math.ceil((seedBits + bitLength(cells - 1)) / 8);
+  const hash = (value, seed) => {
+    if (!isField) return (seed * value) % cells;
+    let cell = 0;
+    for (let j = 0; 2 ** j < cells; j++) {
+      cell |= parity(seed & value) << j;
+      seed = ((seed << 1) & (slots - 1)) ^ ((seed >>> (length - 1)) * FIELDS[length - 1]);
+    }
+    return cell;
+  };
+  const draw = (value, bits) => {
+    const kept = bits.bernoulli(keep);
+    const seed = 1 + bits.integers(slots - 1);
+    const both = bits.integers(cells * window);
+    const noise = kept ? both % window : Math.floor(both / window);
+    const cell = isField ? hash(value, seed) ^ noise : (hash(value, seed) + noise) % cells;
+    let rest = seed + cell * 2 ** seedBits;
+    return Uint8Array.from({ length: reportBytes }, () => {
+      const byte = rest % 256;
+      rest = (rest - byte) / 256;
+      return byte;
+    });
+  };
+  /** The seed and the cell in the bytes of a report. */
+  const parts = (bytes) => {
+    const number = bytes.reduceRight((sum, byte) => sum * 256 + byte, 0);
+    return { seed: number % 2 ** seedBits, cell: Math.floor(number / 2 ** seedBits) };
+  };
+  const supports = (value, bytes) => {
+    const { seed, cell } = parts(bytes);
+    return (isField ? cell ^ hash(value, seed) : (cell + cells - hash(value, seed)) % cells) < window;
+  };
+  const kept = Number(keep.numerator) / 2 ** 64;
+  const inside = kept + ((1 - kept) * window) / cells;
+  return { reportBytes, forms: (slots - 1) * cells, thresholds: { keep }, draw, cells, window, slots, count, inside, parts, supports };
+}
+
 /** Hadamard response: an output in which the answer's row of a Hadamard matrix is positive, else any output. */
 function hadamardResponse({ size }, epsilon, { blocks }) {
   if (!isWhole(blocks, 1, size) || blocks & (blocks - 1)) refuse("spec", "the number of blocks is a power of two");
@@ -2030,6 +2092,7 @@ const PROTOCOLS = {
   BLH: { law: localHashing, shape: "hash" },
   OLH: { law: localHashing, shape: "hash", parameters: ["hash_bits"] },
   SubsetSelection: { law: subsetSelection, shape: "subset", parameters: ["subset_size"] },
+  BlockDesign: { law: blockDesign, shape: "subset", parameters: ["cells", "window"] },
   HadamardResponse: { law: hadamardResponse, shape: "block", parameters: ["blocks"] },
   CMS: { law: sketch(sue), shape: "hashed bits", needs: "text", closed: "hashing" },
   HCMS: { law: sketch(localHashing), shape: "hashed groups", needs: "text", closed: "hashing" },

@@ -119,7 +119,7 @@ def survey_page(tab: Any, service: Service, survey: Survey) -> None:
 
 def life(tab: Any, service: Service, survey: Survey) -> None:
     survey_page(tab, service, survey)
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     tab.locator("section[aria-label='Life of a report']").evaluate("section => section.scrollIntoView()")
 
 
@@ -171,7 +171,7 @@ def planner(tab: Any, service: Service, survey: Survey) -> None:
 
 def sent(tab: Any, service: Service, survey: Survey) -> None:
     survey_page(tab, service, survey)
-    tab.click("form >> text=Randomize and send")
+    tab.click("form >> text=Scramble and send")
     tab.wait_for_selector("text=your report is counted")
     tab.click("summary >> text=bytes")
 

@@ -19,9 +19,7 @@ export function decimals(error) {
 
 /** A number with so many decimals, halves away from zero. */
 export function rounded(value, digits) {
-  const [whole, rest] = value.toFixed(digits).split(".");
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-  return minus(rest ? `${grouped}.${rest}` : grouped);
+  return minus(text(figure(value.toFixed(digits))));
 }
 
 /** The same rule for a share that is written as a percentage. */

@@ -118,9 +118,11 @@ const KNOWN = {
     const used = meanImage(size, hashBits);
     return right((own * used + lie * (groups - used)) / size);
   },
-  subset({ domain: { size }, thresholds, count }, times) {
-    const own = chanceOf(thresholds.holds);
-    return times === 1 ? right(own / count) : supported(own, count / size, size, times);
+  subset({ domain: { size }, thresholds, count, slots = size, window = count, cells = slots, inside }, times) {
+    const own = inside ?? chanceOf(thresholds.holds);
+    const some = slots === size || (cells === slots && slots - size < window); // every report supports an answer
+    if (times === 1) return some ? right((own / count) * (slots / size)) : null;
+    return supported(own, (own + ((size - 1) * (count - own)) / (slots - 1)) / size, size, times);
   },
   block({ domain: { size }, thresholds, blocks, blockSize }, times) {
     const keep = chanceOf(thresholds.keep);

@@ -9,7 +9,7 @@ import { command, download, focusOn, h, newId, show, table } from "./dom.js";
 import { choice, field, idFrom, put, TEMPLATES, templateOf, translation, typed } from "./drafting.js";
 import { percent, quantity } from "./format.js";
 import { planner } from "./planner.js";
-import { promise } from "./promise.js";
+import { riskCard } from "./risk.js";
 import { qrCode } from "./qr.js";
 import { direction, joined, language, LANGUAGES, preferred, say, speak, text, word } from "./words.js";
 
@@ -309,7 +309,7 @@ async function run() {
     if (own !== latest) return;
     [made, survey] = [found, read];
     tell(say("new.made", { n: survey.terms.minReports }), false);
-    show(risk, promise(survey));
+    show(risk, riskCard(survey));
     show(changes, compare());
     if (preview.open) rehearse();
   } catch (error) {

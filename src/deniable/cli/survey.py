@@ -426,6 +426,11 @@ def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
     _print_plans(made, plans)
     _print_expected(made, draft)
     _print_decisions(made)
+    said = promises(made)
+    output.write("\n")
+    output.heading("what respondents read first")
+    for name in ("line", "guess"):
+        output.prose(shown(said[name]))
 
 
 def _print_decisions(made: Survey) -> None:

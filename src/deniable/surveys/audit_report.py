@@ -25,8 +25,8 @@ from typing import Any
 import cryptography
 import numpy as np
 
+from deniable.audit.verdict import UNDECIDED, VIOLATED, Audit
 from deniable.exact import epsilon_text
-from deniable.privacy.audit import UNDECIDED, VIOLATED, Audit
 from deniable.protocols.law import STREAM
 from deniable.surveys.promises import amplified, lifetime, promises, summary
 from deniable.surveys.results import three_digits, three_digits_up
@@ -190,7 +190,7 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
     risk = "".join(_risk(question) for question in content["questions"])
     data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
     words = str(found["words"])
-    told = " ".join(content["promises"][name] for name in ("guess", "seen", "sure"))
+    told = " ".join(content["promises"][name] for name in ("line", "guess", "sure"))
     written = _text(json.dumps(content["spec"], indent=1, ensure_ascii=False))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">

@@ -37,6 +37,7 @@ from deniable.postprocess import METHODS
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Difference, Document, Result, View, finite
 from deniable.results.distribution import MOST_BINS, read_numbers
+from deniable.results.document import Phrase, kept, sentences
 from deniable.results.render import COLUMNS, csv_lines
 from deniable.results.smooth import SMOOTH, read_assumption
 from deniable.surveys import Question, SurveyTally
@@ -63,6 +64,8 @@ class Reading(msgspec.Struct):
     questions: list[Document]
     notes: list[str]
     """How devices that report in several epochs affect the errors; empty for one epoch."""
+    sentences: list[Phrase]
+    """The same with the ids and parameters of the catalogue of words."""
 
 
 class Change(msgspec.Struct):
@@ -220,7 +223,15 @@ def reading(entry: Entry, summed: Summed, request: Request) -> Reading:
         one for asked in request.asked(entry) for one in _documents(entry, asked, summed.tally, repeats, request)
     ]
     n = next(iter(summed.tally.tallies.values())).n
-    return Reading(summed.first, summed.last, *summed.span(entry), n, questions, repeats.notes)
+    return Reading(
+        summed.first,
+        summed.last,
+        *summed.span(entry),
+        n,
+        questions,
+        list(map(str, repeats.notes)),
+        sentences(repeats.notes),
+    )
 
 
 def _missing(entry: Entry, question: Question, n: int, request: Request) -> str | None:
@@ -296,6 +307,7 @@ def _documents(
             if message != NOT_ENOUGH and own.n:
                 misfit = protocol.misfit(own, repeats.noise)
                 document.trust.misfit, document.trust.warning = misfit.p_value, misfit.message
+            kept(document)
         document.protocol, document.message, document.enough = inner.name, message, message != NOT_ENOUGH
         if not own.n or not document.enough:
             document.trust.misfit = document.trust.warning = None
@@ -303,7 +315,7 @@ def _documents(
 
 
 def _top(document: Document, top: int | None) -> Document:
-    """A document with the most common answers only, if so many are asked for."""
+    """A document with the most common answers only, if a number of them is asked for."""
     if top is not None:
         for section in document.sections:
             if not section.further and not section.ordered and top < len(section.rows):
@@ -345,7 +357,7 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
                 )
             )
     notes = [note for _, repeats in sides for note in repeats.notes]
-    return Differences(entry.fingerprint, version, questions, list(dict.fromkeys(notes)))
+    return Differences(entry.fingerprint, version, questions, list(dict.fromkeys(map(str, notes))))
 
 
 def _changed(change: Difference, request: Request) -> Iterator[Change]:

@@ -33,6 +33,7 @@ from starlette.types import Receive, Scope
 
 import deniable
 from deniable import words
+from deniable.audit.verdict import EXIT_CODES
 from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter, Resource
 from deniable.collect.server.problems import Problem, header, overloaded
 from deniable.collect.server.registry import Entry
@@ -40,10 +41,8 @@ from deniable.collect.server.service import Service
 from deniable.collect.server.surveys import IMMUTABLE, Listed, listing
 from deniable.errors import DeniableError
 from deniable.exact import epsilon_text
-from deniable.privacy.audit import EXIT_CODES
 from deniable.surveys import Survey
-from deniable.surveys.audit_report import POLICY as AUDIT_POLICY
-from deniable.surveys.audit_report import report_html
+from deniable.surveys.audit_report import POLICY as AUDIT_POLICY, report_html
 from deniable.surveys.promises import band, kept, lifetime
 from deniable.surveys.terms import PUBLIC
 
@@ -217,7 +216,7 @@ def _page_operation(path: str, name: str, file: str, help: str) -> Operation:
     parameters: tuple[Parameter, ...] = ()
     if "{survey}" in path:
         parameters = (Parameter("survey", {"type": "string", "minLength": 1, "maxLength": 200}, "a fingerprint"),)
-    if file in ("survey", "results", "new"):
+    if file in ("survey", "dashboard", "results", "new"):
         parameters += (Parameter("lang", {"type": "string", "maxLength": 35}, "the language of the page, such as de"),)
     return Operation(
         "GET",
