@@ -3,8 +3,8 @@
 import { Api, ROOT } from "./api.js";
 import { read } from "./document.js";
 import { command, h, show, table } from "./dom.js";
-import { drawn, finding } from "./findings.js";
-import { decimal, label, moment, percent, period, short } from "./format.js";
+import { finding, nameOf, picture, remarks, tell } from "./finding.js";
+import { decimal, moment, percent, period, short } from "./format.js";
 import { direction, language, preferred, rich, say, speak } from "./words.js";
 
 const fingerprint = decodeURIComponent(location.pathname.split("/").at(-1));
@@ -20,7 +20,7 @@ function figures(question) {
   const shares = (row) => !row.unit && ["bars", "histogram", "matrix", "map"].includes(question.picture);
   const write = (row) => (x) => (shares(row) ? percent(x) : short(x));
   const rows = question.rows.map((row) => [
-    [row.group, label(row.label)].filter(Boolean).join(": "),
+    [row.group, nameOf(question, row)].filter(Boolean).join(": "),
     ...NUMBERS.map((name) => row[name]).map(write(row)),
     row.unit ?? "",
   ]);
@@ -32,13 +32,13 @@ function section(document) {
   const question = read(document);
   const text = question.part ? `${question.text} – ${question.part}` : question.text;
   if (question.message) return h("section", { class: "card", "data-question": question.id }, h("h2", {}, text), h("p", {}, say("public.texts")));
-  const found = finding(question);
   return h(
     "section",
     { class: "card finding", "data-question": question.id, "aria-label": text },
-    h("h2", {}, found ?? text),
-    found && h("p", { class: "note" }, text),
-    drawn(question),
+    h("h2", { class: "headline" }, finding(question)),
+    h("p", { class: "soft" }, text),
+    picture(question, { values: "consistent" }),
+    remarks(question),
     figures(question),
   );
 }
@@ -69,6 +69,18 @@ function about({ sheet, questions }) {
   );
 }
 
+/** The same in the language of the reader, where the survey has it. */
+async function translated(found) {
+  const { sheet, questions } = found;
+  if (sheet.languages.length < 2) return found;
+  const [{ Survey }, { documentIn, inLanguage }] = await Promise.all([import("../deniable.js"), import("./translated.js")]);
+  const survey = await Survey.fetch(ROOT, fingerprint, undefined, { toAnswer: false });
+  const { name, terms, questions: asked } = inLanguage(survey);
+  const text = ({ id }) => asked.find((question) => question.id === id).text;
+  const documents = questions.map((one) => ({ ...documentIn(survey, one), text: text(one) }));
+  return { ...found, sheet: { ...sheet, name, purpose: terms.purpose }, questions: documents };
+}
+
 function page(found) {
   const { sheet, state, enough, n, starts, ends, questions, withheld, notes } = found;
   document.title = say("public.title", { name: sheet.name });
@@ -81,7 +93,7 @@ function page(found) {
     h("p", { class: "note" }, enough ? say("public.answers", { n, when }) : sheet.purpose),
     enough ? questions.map(section) : waiting,
     withheld.length > 0 && h("p", { class: "note" }, say("public.withheld", { names: withheld.join(", ") })),
-    notes.map((note) => h("p", { class: "note" }, `${note[0].toUpperCase()}${note.slice(1)}.`)),
+    notes.map((note) => h("p", { class: "note" }, tell(found, note))),
     about(found),
     h(
       "p",
@@ -104,4 +116,4 @@ function refused(error) {
 
 await speak(preferred(new URL(location.href).searchParams.get("lang"), ...navigator.languages));
 Object.assign(document.documentElement, { lang: language(), dir: direction() });
-await new Api().json(`v1/surveys/${fingerprint}/results`).then(page).catch(refused);
+await new Api().json(`v1/surveys/${fingerprint}/results`).then(translated).then(page).catch(refused);

@@ -266,9 +266,22 @@ def test_a_newcomer_builds_answers_and_reads_without_a_command_line(
     describe(tab, "Debts and work")
     tab.get_by_label("People", exact=True).fill("3000")
     tab.get_by_label("Everybody may read the results").check()
-    add(tab, "Yes or no", "Have you ever failed to pay back a debt?")
-    add(tab, "One of a list", "Which drink do you like best?")
-    add(tab, "A number", "How long do you sleep?")
+    asked = {
+        "Yes or no": ("Have you ever failed to pay back a debt?", "Haben Sie je eine Schuld nicht beglichen?"),
+        "One of a list": ("Which drink do you like best?", "Was trinken Sie am liebsten?"),
+        "A number": ("How long do you sleep?", "Wie lange schlafen Sie?"),
+    }
+    for template, (english, _) in asked.items():
+        add(tab, template, english)
+    tab.get_by_label("Add a language").select_option("de")
+    tab.get_by_label("Name in Deutsch").fill("Schulden und Arbeit")
+    tab.get_by_label("Why in Deutsch").fill("Um zu helfen, wo es nötig ist")
+    cards = tab.locator(".questions > section")
+    for place, (_, german) in enumerate(asked.values()):
+        cards.nth(place).get_by_label("Question in Deutsch").fill(german)
+    cards.nth(0).get_by_label("Answers in Deutsch").fill("ja\nnein")
+    cards.nth(1).get_by_label("Answers in Deutsch").fill("Tee\nKaffee\nWasser")
+    cards.nth(2).get_by_label("Unit in Deutsch").fill("Stunden")
     for place in range(3):
         expect(tab.locator(".questions .expected").nth(place)).to_contain_text("with 3,000 people")
     survey = publish(tab, service)
@@ -283,13 +296,22 @@ def test_a_newcomer_builds_answers_and_reads_without_a_command_line(
     phone = context.new_page()
     complaints.watch(phone)
     phone.goto(f"{service.address}/s/{survey.fingerprint}")
-    phone.get_by_label("yes", exact=True).check()
-    phone.get_by_label("tea", exact=True).check()
-    phone.locator("form input:not([type=radio]):not([type=range])").first.fill("7,5")
+    expect(phone.get_by_role("heading", name="Schulden und Arbeit")).to_be_visible()
+    phone.get_by_label("ja", exact=True).check()
+    phone.get_by_role("button", name="Weiter").click()
+    phone.get_by_label("Tee", exact=True).check()
+    phone.get_by_role("button", name="Weiter").click()
+    phone.locator(f"[data-question={ids[2]}] input:not([type=range])").first.fill("7,5")
     phone.locator("form button[type=submit]").click()
     phone.get_by_role("link", name="Bisherige Ergebnisse ansehen").click()
     expect(phone.locator("[data-question]")).to_have_count(3)
-    assert "3.001 Antworten" in phone.inner_text("main")
-    expect(phone.locator(f"[data-question={ids[0]}] h2")).to_contain_text(re.compile(r"no: etwa [78]\d von 100"))
-    expect(phone.locator(f"[data-question={ids[2]}] h2")).to_contain_text("hours")
+    said = phone.inner_text("main")
+    assert "Schulden und Arbeit" in said
+    assert "3.001 Antworten" in said
+    assert all(german in said and english not in said for english, german in asked.values())
+    expect(phone.locator(f"[data-question={ids[0]}] h2")).to_contain_text(
+        re.compile(r"Etwa [12]\d von 100 antworten „ja“")
+    )
+    expect(phone.locator(f"[data-question={ids[1]}] h2")).to_contain_text("Die häufigste Antwort ist Tee: etwa")
+    expect(phone.locator(f"[data-question={ids[2]}] h2")).to_contain_text("Stunden")
     context.close()

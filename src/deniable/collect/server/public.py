@@ -27,6 +27,7 @@ from deniable.collect.server.registry import Entry, Progress
 from deniable.collect.wire import JSON
 from deniable.exact import canonical
 from deniable.results import Document
+from deniable.results.document import Phrase
 from deniable.results.render import as_arrow, as_csv, columns_of, question_name
 from deniable.surveys.terms import PUBLIC, write_time
 
@@ -101,6 +102,8 @@ class Sheet(msgspec.Struct):
     lifetime_epsilon: str | None
     """Epsilon of everything that a device may send; null if no number holds."""
     questions: list[Asked]
+    languages: list[str]
+    """The languages of its texts, its own first; empty if it does not name one. These results have its own texts."""
     columns: dict[str, str]
     """What the columns of the tables mean."""
 
@@ -122,6 +125,8 @@ class PublicResults(msgspec.Struct):
     withheld: list[str]
     """Questions, or parts of them, with too few answers of their own."""
     notes: list[str]
+    sentences: list[Phrase]
+    """The notes with the ids and parameters of the catalogue of words."""
 
 
 def sheet(entry: Entry, columns: list[str]) -> Sheet:
@@ -137,6 +142,7 @@ def sheet(entry: Entry, columns: list[str]) -> Sheet:
         canonical(survey.epsilon),
         None if survey.lifetime_epsilon is None else canonical(survey.lifetime_epsilon),
         [Asked(one.id, one.text, one.protocol.name, canonical(one.protocol.epsilon)) for one in survey],
+        list(survey.languages),
         {name: MEANINGS.get(name, "") for name in columns},
     )
 
@@ -154,14 +160,23 @@ def public_results(entry: Entry, summed: Summed, state: str) -> PublicResults:
     """What everybody may read of these sums."""
     n = sum(one.n for one in summed.epochs)
     if n < max(1, entry.terms.min_reports):
-        return PublicResults(sheet(entry, []), state, False, None, None, None, [], [], [])
+        return PublicResults(sheet(entry, []), state, False, None, None, None, [], [], [], [])
     request = Request(summed.first, summed.last, LEVEL, True, True, "none", (), (), None, consistent="norm-sub")
     found = reading(entry, summed, request)
     shown = [one for one in found.questions if one.enough]
     withheld = [question_name(one) for one in found.questions if not one.enough]
     columns = columns_of(shown)
     return PublicResults(
-        sheet(entry, columns), state, True, found.n, found.starts, found.ends, shown, withheld, found.notes
+        sheet(entry, columns),
+        state,
+        True,
+        found.n,
+        found.starts,
+        found.ends,
+        shown,
+        withheld,
+        found.notes,
+        found.sentences,
     )
 
 
