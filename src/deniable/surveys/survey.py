@@ -128,7 +128,7 @@ class Survey:
         if not isinstance(protocol, Protocol):
             raise SpecError(f"a protocol is wanted, not a {type(protocol).__name__}")
         survey = cls.__new__(cls)
-        values = {"name": "", "questions": (Question.of(protocol, id),), "terms": None}
+        values: dict[str, Any] = {"name": "", "questions": (Question.of(protocol, id),), "terms": None}
         for name, value in (values | {"language": None, "translations": {}}).items():
             object.__setattr__(survey, name, value)
         return survey
