@@ -21,8 +21,8 @@ import deniable as dn
 from benchmarks.peers.audited import ANSWERS, EPSILON
 from benchmarks.peers.environments import HERE, interpreter, version
 from benchmarks.registry import Case, Size, UnavailableError, benchmark, work
-from deniable.privacy.audit import _judged
-from deniable.privacy.sampled import Batches, Found, search
+from deniable.audit.samples import Batches, Found, search
+from deniable.audit.verdict import _judged
 
 GROUP, KINDS = "audits", "audit-kinds"
 EPOCHS = 20

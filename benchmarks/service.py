@@ -43,7 +43,8 @@ IN_MEMORY = """
 from deniable.collect.server import writer
 from deniable.collect.stores import open_store
 from deniable.collect.stores.batches import StoredSurvey
-memory = open_store("memory:")
+from tests.collect.stores.memory import MemoryStore
+memory = MemoryStore()
 with open_store({store!r}) as opened:
     for published in opened.surveys():
         memory.publish(StoredSurvey.read(0, published.canonical).survey)

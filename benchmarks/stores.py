@@ -24,6 +24,7 @@ from benchmarks.registry import Case, Size, Task, UnavailableError, at_least, at
 from deniable.collect.stores import Batch, Store, open_store
 from deniable.files import count_files
 from tests.collect.postgres import MissingPostgres, PostgresServer
+from tests.collect.stores.memory import MemoryStore
 from tests.collect.surveys import crowd, plain
 
 PER_BATCH = 1000
@@ -49,9 +50,9 @@ def sqlite(size: Size) -> Case:
     directory = Path(tempfile.mkdtemp(prefix="deniable-bench-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     batches, before = size(50, 10), size(1000, 50)
-    stores = {name: opened(f"sqlite:///{directory / name}.db") for name in ("new", "full")} | {
-        "memory": opened("memory:")
-    }
+    stores: dict[str, Store] = {name: opened(f"sqlite:///{directory / name}.db") for name in ("new", "full")}
+    stores["memory"] = MemoryStore()
+    stores["memory"].publish(SURVEY)
     add(stores["full"], 0, before)
     epochs = itertools.count(1)
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 import deniable as dn
 from benchmarks.registry import Case, Size, benchmark, work
-from deniable.privacy.rare import rarest_visible
-from deniable.privacy.sampled import Client
+from deniable.audit.rare import rarest_visible
+from deniable.audit.samples import Client
 
 GROUP, FIRST_SEED, EPSILON, ANSWERS = "audit-zoo", 91_000, 1.0, 4
 SAMPLES = {5_000: 10, 20_000: 20}

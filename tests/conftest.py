@@ -40,7 +40,7 @@ LONG = (
     "tests/protocols/test_mle.py",
     "tests/test_planning.py",
     "tests/conformance",
-    "tests/privacy/test_audit.py",
+    "tests/audit/test_audit.py",
     "tests/protocols/test_memoized.py",
     "tests/strangers",
     "tests/surveys",
@@ -82,6 +82,8 @@ FIRST = (
     "tests/web/test_sdk_browser.py::test_the_browser_draws_what_python_draws",
 )
 """What `make test` runs of them: an answer on its way from a browser to the dashboard, and the browser's own draws."""
+BUSY = ("tests/web", "tests/collect/client", "tests/collect/server", "tests/strangers")
+"""Pages, browser and service, marked `busy` unless slow: `make test-elsewhere` runs them beside busy processes."""
 
 
 def _must_import(name: str, *_: Any, **__: Any) -> Any:
@@ -113,6 +115,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SERVED) and not item.nodeid.startswith(FIRST):
             item.add_marker("served")
+        if item.nodeid.startswith(BUSY) and item.get_closest_marker("slow") is None:
+            item.add_marker("busy")
     order, files = os.environ.get("ORDER"), sorted({item.nodeid.split("::")[0] for item in items})
     if order:
         random.Random(order).shuffle(files)

@@ -10,8 +10,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deniable import exact
 from deniable.errors import EpsilonError, NumberError, ProbabilityError

@@ -9,8 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.errors import LabelError, ShapeError, SpecError
 from deniable.labels import as_label, as_labels, index_of, label_key, label_spec, load_label, text

@@ -21,6 +21,7 @@ from deniable.protocols import (
     GRR,
     OLH,
     OUE,
+    BlockDesign,
     HadamardResponse,
     Ranges,
     SubsetSelection,
@@ -206,12 +207,12 @@ def test_the_average_case_of_hadamard_response(size, blocks):
 
 def test_well_known_choices():
     assert plan(["yes", "no"], epsilon=1, n=1000).best == GRR(["yes", "no"], 1)
-    assert plan(1024, epsilon=1, n=1000).best == OLH(1024, 1)
+    assert plan(1024, epsilon=1, n=1000).best == BlockDesign(1024, 1)
     assert plan(64, epsilon=2, n=1000).best == SubsetSelection(64, 2)
     assert plan(8, epsilon=4, n=1000).best == GRR(8, 4)
-    assert "3 bytes per report instead of 128" in plan(1024, epsilon=1, n=1000).reason
+    assert "2 bytes per report instead of 128" in plan(1024, epsilon=1, n=1000).reason
     # Where no small report comes within 5 percent, the reason says what a little more would save.
-    assert "BLH would do with 3 for 6 % more noise variance" in plan(2**20, epsilon=0.5, n=1000).reason
+    assert "BLH would do with 1 for 10 % more noise variance" in plan(64, epsilon=0.5, n=1000).reason
 
 
 def test_worst_case_of_hadamard_response():
@@ -459,7 +460,7 @@ def test_the_visible_share_is_its_own_half_width():
 def test_a_million_answers_are_planned_with_little_memory():
     with memory_below(5_000_000):
         found = plan(10**6, epsilon=1, n=10**7)
-    assert len(found.table) == len(LISTED)
+    assert {option.name for option in found.table} == {*LISTED, "BlockDesign"}
 
 
 def test_what_a_plan_shows():

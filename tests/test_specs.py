@@ -7,8 +7,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.errors import SpecError
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer

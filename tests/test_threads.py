@@ -15,7 +15,7 @@ _NOTEBOOK = """
 import numpy as np
 from deniable._threads import one_thread
 from deniable.protocols import GRR
-import deniable.protocols.base as base
+import deniable.protocols.protocol as base
 
 libraries = one_thread._libraries()
 assert libraries, "no OpenBLAS of numpy's was found"

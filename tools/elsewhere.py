@@ -1,13 +1,13 @@
 """Run the tests as on another machine: other arithmetic, time zone, locale, date, order of files and load.
 
-    python tools/elsewhere.py [whole] [busy]     both, or the one that is named
-    python tools/elsewhere.py first              as whole, but only the tests of `make test`
+    python tools/elsewhere.py [quiet] [busy]     both, or the one that is named
+    python tools/elsewhere.py first              as quiet, but only the tests of `make test`
 
-whole  every test but the faults, with the BLAS kernel and numpy's code of a processor without AVX-512, two BLAS
-       threads, a time zone in which it is tomorrow already, a German locale, a calendar that is 40 days ahead, a random
-       hash seed, files in random order
+quiet  all tests that `busy` leaves out, but the faults
 busy   the tests of pages, browser and service beside four busy processes, without the slow ones
 
+Both run with the BLAS kernel and numpy's code of a processor without AVX-512, two BLAS threads, a time zone in which it
+is tomorrow already, a German locale, a calendar that is 40 days ahead, a random hash seed, and files in random order.
 What is missing here (a kernel, a locale, a compiler) is a failure if CI=true, and otherwise left out with a line.
 """
 
@@ -25,7 +25,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCALE, ZONE, AHEAD_DAYS = "de_DE.UTF-8", "Pacific/Kiritimati", 40
-BUSY = ["tests/web", "tests/collect/client", "tests/collect/server", "tests/strangers"]
 WITH_AVX512 = """
 from numpy._core._multiarray_umath import __cpu_dispatch__ as dispatched, __cpu_features__ as features
 print(*(name for name in dispatched if features[name] and ("AVX512" in name or name == "X86_V4")))
@@ -70,10 +69,10 @@ def other_place() -> dict[str, str]:
     return variables
 
 
-def pytest(places: list[str], mark: str, variables: dict[str, str]) -> bool:
+def pytest(mark: str, variables: dict[str, str]) -> bool:
     workers = str(min(4, (os.cpu_count() or 1) + 2))
     command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--dist", "loadfile", "--no-loadscope-reorder"]
-    command += ["-m", mark, *places]
+    command += ["-m", mark]
     print(" ".join(f"{name}={value!r}" for name, value in variables.items()), *command[1:], flush=True)
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}).returncode == 0
 
@@ -100,15 +99,15 @@ def on_another_machine(mark: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)  # PostgreSQL runs as somebody else
         variables = other_processor() | other_place() | {"PYTHONHASHSEED": chance, "ORDER": chance}
-        return pytest([], mark, variables | other_date(folder))
+        return pytest(mark, variables | other_date(folder))
 
 
 def first() -> bool:
     return on_another_machine("not slow and not served and not faults")
 
 
-def whole() -> bool:
-    return on_another_machine("not faults")
+def quiet() -> bool:
+    return on_another_machine("not faults and not busy")
 
 
 @contextmanager
@@ -123,11 +122,11 @@ def busy_processes(number: int = 4) -> Iterator[None]:
 
 def busy() -> bool:
     with busy_processes():
-        return pytest(BUSY, "not slow and not faults", {})
+        return on_another_machine("busy")
 
 
-RUNS: dict[str, Callable[[], bool]] = {"whole": whole, "busy": busy, "first": first}
-USUAL = ["whole", "busy"]
+RUNS: dict[str, Callable[[], bool]] = {"quiet": quiet, "busy": busy, "first": first}
+USUAL = ["quiet", "busy"]
 
 
 def main(names: list[str]) -> int:

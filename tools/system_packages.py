@@ -1,4 +1,4 @@
-"""What the tests need beyond Python: a browser, Node.js, Java, PostgreSQL 15, a C compiler and a German locale.
+"""What the tests need beyond Python: a browser, Node.js, TypeScript, Java, PostgreSQL 15, a C compiler and a locale.
 
 `make test` runs this. Debian's packages are installed when we may (as root); elsewhere one line says what is missing,
 and the tests that need it are skipped, or fail when CI=true.
@@ -15,6 +15,7 @@ NEEDED = {
     "chromium": (("chromium", "chromium-browser", "google-chrome"), "chromium"),
     "node": (("node",), "nodejs"),
     "npm": (("npm",), "npm"),
+    "tsc": (("tsc",), "node-typescript"),
     "java": (("java",), "openjdk-17-jre-headless"),
     "PostgreSQL 15": (("/usr/lib/postgresql/15/bin/initdb",), "postgresql-15"),
     "a C compiler": (("cc",), "gcc"),

@@ -1,4 +1,4 @@
-"""Which test files test a module: `python tools/tests_of.py src/deniable/privacy/rare.py`.
+"""Which test files test a module: `python tools/tests_of.py src/deniable/audit/rare.py`.
 
 Tests are grouped by what they promise, not by module. A test file belongs to the modules that it imports, and to the
 modules that define the names that it imports from a package or reads from `deniable` (`dn.GRR`). A command is tested by

@@ -74,10 +74,23 @@ export type Domain =
     /** Values beyond an end are read as that end. */
     | (AnyDomain<number> & NumberDomain & { readonly kind: "interval" })
     /** Answers are objects with one value per column. */
-    | (AnyDomain<readonly unknown[]> & {
-          readonly kind: "records";
-          readonly columns: readonly { readonly name: string; readonly title: string; readonly domain: Domain }[];
-      });
+    | (AnyDomain<readonly unknown[]> & RecordDomain & { readonly kind: "records" })
+    /** Answers are { north, east }, counted from 1; `shape` is [rows, columns]. */
+    | (AnyDomain<readonly unknown[]> & RecordDomain & { readonly kind: "grid"; readonly shape: readonly [number, number]; readonly cell: string })
+    /** Answers are arrays of items; of more than `most` some are drawn. */
+    | (AnyDomain<readonly number[]> & SetDomain & { readonly kind: "sets" })
+    /** Answers are objects with a number for some of the keys. */
+    | (AnyDomain<readonly (readonly [number, number])[]> & SetDomain & { readonly kind: "key-numbers"; readonly numbers: NumberDomain })
+    | (AnyDomain<Uint8Array> & { readonly kind: "short text" | "bit strings"; readonly bits: number; readonly key: string });
+
+interface RecordDomain {
+    readonly columns: readonly { readonly name: string; readonly title: string; readonly domain: Domain }[];
+}
+
+interface SetDomain {
+    readonly items: ListedDomain<Answer>;
+    readonly most: number;
+}
 
 /** The names that a spec may use here. */
 export const KINDS: {
@@ -88,7 +101,7 @@ export const KINDS: {
 };
 
 /** Between which inputs a level holds. Levels of different relations are never added. */
-export type Relation = "any" | "metric" | "profiles" | "edge" | "stream";
+export type Relation = "any" | "metric" | "profiles" | "edge" | "stream" | "sum";
 
 export interface Protocol {
     /** One of `KINDS.protocols`. */
@@ -128,6 +141,13 @@ export interface Protocol {
     readonly count?: number;
     readonly blocks?: number;
     readonly blockSize?: number;
+    /** Of subsets that are written as a seed and a cell: what they are chosen from, how often they hold the answer, and what a report holds. */
+    readonly slots?: number;
+    readonly cells?: number;
+    readonly window?: number;
+    readonly inside?: number;
+    parts?(report: Uint8Array): { readonly seed: number; readonly cell: number };
+    supports?(read: number, report: Uint8Array): boolean;
     /** Of Table: the hypotheses that the reports decide between, if there are any. */
     readonly laws?: readonly { readonly name: Answer; readonly weights: readonly bigint[] }[];
     /** Of Moments and Queries: the figures, of which a report is about one, and a figure of a read answer. */
@@ -253,6 +273,8 @@ export interface Terms {
     readonly expires: number;
     readonly retention: "tally" | "reports";
     readonly minReports: number;
+    /** "public" if anybody may read the results at the service's page /r/{fingerprint}. */
+    readonly results: "private" | "public";
     readonly replaces: string | null;
     readonly campaign: Round | null;
   /** Who mixes sealed submissions on their way; null where they go to the server. */

@@ -909,7 +909,8 @@ function secureSum({ size, kind }, epsilon, { people, missing, collectors, read,
     return report;
   };
   const over = "any two answers of one person, given the published sums";
-  return { reportBytes: 8 * cells, forms: 2 ** (64 * cells), thresholds: {}, draw, relation: "sum", over, delta: written, cells, enough, collectors, read };
+  const law = { reportBytes: 8 * cells, forms: 2 ** (64 * cells), thresholds: {}, draw, relation: "sum", over, delta: written };
+  return { ...law, cells, enough, collectors, read, decay: Number(top) / Number(bottom) };
 }
 
 /** One submission as shares that add up to its answers modulo 2^64: a body for each collector, one after the other. */
@@ -1143,6 +1144,68 @@ function subsetSelection({ size }, epsilon, { subset_size: count }) {
   return { reportBytes, forms, thresholds: { holds }, draw, count };
 }
 
+// Bit j is the coefficient of x^j in the smallest irreducible polynomial of degree L over GF(2), without x^L; L from 1.
+const FIELDS = [1, 3, 3, 3, 5, 3, 3, 27, 3, 9, 5, 9, 27, 33, 3, 43, 9, 9, 39, 9, 5, 3, 33, 27, 9, 27, 39, 3];
+
+function isPrime(n) {
+  for (let i = 2; i * i <= n; i++) if (n % i === 0) return false;
+  return n > 1;
+}
+
+/**
+ * Block designs: a seed, and the cell of the answer under it plus noise: one of the first cells, or any cell. With 2^r cells the hash is made
+ * of r parities with the seed, which a shift register moves on; with a prime number of cells it is the product with the seed.
+ */
+function blockDesign({ size }, epsilon, { cells, window }) {
+  const length = bitLength(size - 1);
+  const isField = isWhole(cells, 2, 2 ** Math.min(11, length)) && (cells & (cells - 1)) === 0;
+  const fits = isField || (isWhole(cells, Math.max(3, size), 2 ** 26 - 1) && isPrime(cells));
+  if (!fits) refuse("spec", "the cells are a power of two, or a prime that is not below the number of answers");
+  const slots = isField ? 2 ** length : cells;
+  const count = (window * slots) / cells;
+  const allowed = isWhole(window, 1, cells - 1) && count < size && cells * window <= 2 ** 32;
+  if (!allowed) refuse("spec", "a window has at least one cell, and a report does not support all answers");
+  const w = BigInt(window);
+  const keep = threshold(floorOf([w, -w, w, BigInt(cells) - w], epsilon));
+  if (keep.numerator === 0n) refuse("spec", "at this epsilon an answer would never be kept");
+  const seedBits = bitLength(slots - 1);
+  const reportBytes = Math.ceil((seedBits + bitLength(cells - 1)) / 8);
+  const hash = (value, seed) => {
+    if (!isField) return (seed * value) % cells;
+    let cell = 0;
+    for (let j = 0; 2 ** j < cells; j++) {
+      cell |= parity(seed & value) << j;
+      seed = ((seed << 1) & (slots - 1)) ^ ((seed >>> (length - 1)) * FIELDS[length - 1]);
+    }
+    return cell;
+  };
+  const draw = (value, bits) => {
+    const kept = bits.bernoulli(keep);
+    const seed = 1 + bits.integers(slots - 1);
+    const both = bits.integers(cells * window);
+    const noise = kept ? both % window : Math.floor(both / window);
+    const cell = isField ? hash(value, seed) ^ noise : (hash(value, seed) + noise) % cells;
+    let rest = seed + cell * 2 ** seedBits;
+    return Uint8Array.from({ length: reportBytes }, () => {
+      const byte = rest % 256;
+      rest = (rest - byte) / 256;
+      return byte;
+    });
+  };
+  /** The seed and the cell in the bytes of a report. */
+  const parts = (bytes) => {
+    const number = bytes.reduceRight((sum, byte) => sum * 256 + byte, 0);
+    return { seed: number % 2 ** seedBits, cell: Math.floor(number / 2 ** seedBits) };
+  };
+  const supports = (value, bytes) => {
+    const { seed, cell } = parts(bytes);
+    return (isField ? cell ^ hash(value, seed) : (cell + cells - hash(value, seed)) % cells) < window;
+  };
+  const kept = Number(keep.numerator) / 2 ** 64;
+  const inside = kept + ((1 - kept) * window) / cells;
+  return { reportBytes, forms: (slots - 1) * cells, thresholds: { keep }, draw, cells, window, slots, count, inside, parts, supports };
+}
+
 /** Hadamard response: an output in which the answer's row of a Hadamard matrix is positive, else any output. */
 function hadamardResponse({ size }, epsilon, { blocks }) {
   if (!isWhole(blocks, 1, size) || blocks & (blocks - 1)) refuse("spec", "the number of blocks is a power of two");
@@ -1179,7 +1242,7 @@ const sketch = (inner) => (domain, epsilon, parameters) => {
   if (!hashing.open) refuse("spec", "the hashing of a sketch is a domain of strings");
   const law = inner({ size: hashing.cells }, epsilon, parameters);
   const draw = (text, cohort, bits) => law.draw(hashing.cell(text, cohort), bits);
-  return cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw });
+  return { ...cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw }), cells: hashing.cells, hashBits: law.hashBits };
 };
 
 /** Longitudinal local hashing: a hash function that the device keeps, then randomized response twice on the cell. */
@@ -1206,7 +1269,7 @@ function rappor(domain, epsilon, parameters) {
   const { draw, perBit } = bloomFilter(domain, parameters);
   const flip = flipThreshold(times(epsilon, perBit));
   const rest = { reportBytes: Math.ceil(width / 8), thresholds: { flip }, draw: draw(flip) };
-  return cohorts(domain, count, width, rest);
+  return { ...cohorts(domain, count, width, rest), width, hashes };
 }
 
 /** A text's filter in a cohort, every bit flipped with a probability; `perBit` is the share of an epsilon that a bit has. */
@@ -1531,7 +1594,8 @@ function grouped(written, level, parts) {
   const { relation } = groups[0].protocol;
   const deltas = groups.map(({ protocol }) => protocol.delta).filter(Boolean);
   const delta = deltas.length ? writeFraction(largest(deltas)) : undefined;
-  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation };
+  const project = (answer, group) => parts[group].of(answer);
+  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation, project };
 }
 
 /** One column of a record; or with `views` some columns together, as the number of the combination of their cells. */
@@ -1922,7 +1986,7 @@ function collisionSets(domain, epsilon, { cells, cohorts: count, key }) {
     const found = inside ? held[bits.integers(held.length)] : skipping(held, bits.integers(cells - held.length));
     return concat(toBytes(cohort, first), toBytes(found, second));
   };
-  return { reportBytes: first + second, forms: count * cells, thresholds: { ownCell }, draw, cell };
+  return { reportBytes: first + second, forms: count * cells, thresholds: { ownCell }, draw, cell, cells };
 }
 
 function choose(n, k) {
@@ -1959,7 +2023,7 @@ function subsetSets(domain, epsilon, { subset_size: k }) {
     members.forEach((member, i) => (listed ? toBytes(member, width, out, i * width) : setBit(out, member, true)));
     return out;
   };
-  return { reportBytes, forms: Number(met + apart), thresholds: { meets }, draw, size };
+  return { reportBytes, forms: Number(met + apart), thresholds: { meets }, draw, size, count: k };
 }
 
 const LAWS_OF_SETS = ["CollisionSets", "SubsetSets"];
@@ -2030,6 +2094,7 @@ const PROTOCOLS = {
   BLH: { law: localHashing, shape: "hash" },
   OLH: { law: localHashing, shape: "hash", parameters: ["hash_bits"] },
   SubsetSelection: { law: subsetSelection, shape: "subset", parameters: ["subset_size"] },
+  BlockDesign: { law: blockDesign, shape: "subset", parameters: ["cells", "window"] },
   HadamardResponse: { law: hadamardResponse, shape: "block", parameters: ["blocks"] },
   CMS: { law: sketch(sue), shape: "hashed bits", needs: "text", closed: "hashing" },
   HCMS: { law: sketch(localHashing), shape: "hashed groups", needs: "text", closed: "hashing" },
@@ -2302,6 +2367,7 @@ const FEW_FORMS = 1024; // a repeated report that is one of more forms would tel
 const LAST_EPOCH = 2 ** 32 - 1;
 const RELATIONS = ["any", "metric", "profiles", "edge", "stream", "sum"]; // between which inputs a level holds
 const TERMS = ["owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "min_reports"];
+const MORE_TERMS = ["replaces", "campaign", "delete_days", "relay", "collectors", "results"];
 
 function checkText(value, what) {
   check(typeof value === "string" && value.trim(), `${what} is empty or not text`);
@@ -2390,6 +2456,7 @@ function readTerms(spec, toAnswer) {
     const alone = longitudinal.rule === "none" && spec.retention === "tally" && !["relay", "campaign", "delete_days"].some((key) => key in spec);
     check(alone, "a survey with several collectors adds up fresh answers and keeps sums only");
   }
+  check(!("results" in spec) || spec.results === "public", '"results" stands in a survey only where it is "public"');
   check(isWhole(spec.min_reports, 1, 10 ** 12), "the smallest number of answers to show is not usable");
   check(!("replaces" in spec) || isFingerprint(spec.replaces), "the survey that this one replaces is no fingerprint");
   return Object.freeze({
@@ -2407,6 +2474,7 @@ function readTerms(spec, toAnswer) {
     retention: spec.retention,
     deleteDays: spec.delete_days ?? null,
     minReports: spec.min_reports,
+    results: spec.results ?? "private",
     replaces: spec.replaces ?? null,
     campaign: readCampaign(spec.campaign, longitudinal, toAnswer),
     relay: spec.relay ? Object.freeze({ ...spec.relay, host: spec.relay.address.split("/")[2] }) : null,
@@ -2601,8 +2669,7 @@ export class Survey {
     check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
     const collected = spec.version === 2;
     const known = ["kind", "version", "name", "questions", ...(collected ? TERMS : [])];
-    const extra = collected ? ["replaces", "campaign", "delete_days", "relay", "collectors"] : [];
-    exactKeys(spec, known, "the survey", ["language", "translations", ...extra]);
+    exactKeys(spec, known, "the survey", ["language", "translations", ...(collected ? MORE_TERMS : [])]);
     checkText(spec.name, "the name of the survey");
     check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
     check(spec.questions.length <= MOST_QUESTIONS, `a survey has at most ${MOST_QUESTIONS} questions`);
@@ -2910,6 +2977,7 @@ export function surveyChanges(before, after) {
   const [days, newDays] = [old.delete_days ?? 0, now.delete_days ?? 0];
   if (![old.retention, now.retention].includes("reports")) note("days until reports are deleted", days, newDays, newDays > days ? "weaker" : "stronger");
   note("shown from n", old.min_reports, now.min_reports, now.min_reports < old.min_reports ? "weaker" : "stronger");
+  note("results", old.results ?? "private", now.results ?? "private", now.results ? "weaker" : "stronger");
   note("opens", old.opens, now.opens);
   note("expires", old.expires, now.expires);
   note("length of an epoch", `${old.epochs.seconds} seconds`, `${now.epochs.seconds} seconds`);

@@ -33,8 +33,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "deniable"
 PAGES = (
     *("protocols", "protocols.frequency", "protocols.longitudinal", "protocols.numeric", "protocols.profiles"),
-    *("protocols.graphs", "domains", "planning", "surveys", "results", "postprocess", "privacy", "channels"),
-    *("channels.hypothesis", "channels.inference", "design", "collect", "collect.client", "collect.server"),
+    *("protocols.graphs", "domains", "planning", "surveys", "results", "postprocess", "audit", "privacy"),
+    *("channels", "channels.hypothesis", "channels.inference", "design", "collect", "collect.client", "collect.server"),
     *("collect.stores", "files", "files.spark", "conformance", "randomness", "exact", "errors"),
 )
 """The public modules below `deniable`, in the order of the navigation."""

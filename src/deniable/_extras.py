@@ -8,19 +8,22 @@ Plugins    a package that adds domains and protocols names its module in its met
                mine = "my_package.my_module"
 
            They are imported when a spec, a draft or the planner looks up kinds, not by `import deniable`
-Late names a package's `__init__` may load a name on first use: `late`
+Exports    a package's stub lists its names, each loaded on first use: `exports`
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from deniable.errors import MissingExtra, SpecError
+
+_ROOT = os.path.dirname(__file__)
 
 
 def require(module: str, extra: str) -> Any:
@@ -31,25 +34,46 @@ def require(module: str, extra: str) -> Any:
         raise MissingExtra(module.partition(".")[0], extra) from missing
 
 
-def late(package: str, homes: Mapping[str, tuple[str, ...]], opened: tuple[str, ...] = ()) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that loads names on first use; `homes` maps each module to its names.
+def _listed(package: str) -> dict[str, tuple[str, str]]:
+    """The names that the stub of a package lists, each with its module and its name there."""
+    stub = os.path.join(_ROOT, *package.split(".")[1:], "__init__.pyi")
+    found, imported = {}, {}
+    with open(stub, encoding="utf-8") as file:
+        lines = ast.parse(file.read()).body
+    for line in lines:
+        if isinstance(line, ast.ImportFrom) and line.module:
+            for entry in line.names:
+                imported[entry.name] = (line.module, entry.name)
+                if entry.name == "*":
+                    found.update(_listed(line.module))
+                elif entry.asname:
+                    found[entry.asname] = imported[entry.name]
+        elif isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+            found[line.targets[0].id] = imported[cast(ast.Name, line.value).id]  # another name of what was imported
+    return found
 
-    Names under "" are modules of the package. The names of `opened` modules are listed in their own `__all__`.
+
+def exports(package: str, at_once: bool = False) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package whose stub, `__init__.pyi`, lists what it exports.
+
+    A name is loaded when it is first used, or all of them at once, where that registers kinds.
     """
-    home_of = {name: home for home, names in homes.items() for name in names}
+    listed, namespace = _listed(package), vars(sys.modules[package])
 
     def load(name: str) -> Any:
-        home = home_of.get(name)
-        if home is not None:
-            module = import_module(f"{package}.{home or name}")
-            return getattr(module, name) if home else module
-        for home in () if name.startswith("_") else opened:
-            module = import_module(f"{package}.{home}")
-            if name in module.__all__:
-                return getattr(module, name)
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name not in listed:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home, its_name = listed[name]
+        module = import_module(home)
+        here = home != package and hasattr(module, its_name)
+        value = getattr(module, its_name) if here else import_module(f"{home}.{its_name}")
+        namespace[name] = value
+        return value
 
-    return load
+    if at_once:
+        for name in listed:
+            load(name)
+    return load, lambda: sorted({*namespace, *listed}), sorted(listed)
 
 
 GROUP = "deniable.kinds"

@@ -130,7 +130,7 @@ def read_answers(answers: Any, *, other: Any = None, missing: Any = None, key: s
         where: what the answers are called in the position of an error.
 
     Raises:
-        AnswersError: the answers are none of the known forms, or a part of them is wrong.
+        AnswersError: the answers have no known form, or a part of them is wrong.
 
     >>> read_answers({"number": {"low": 0, "high": 24, "unit": "hours"}})
     Interval(0, 24, unit='hours')
@@ -549,7 +549,7 @@ _OPTIONS = {
     "discover": " BYTES",
     "places": " COLUMNSxROWS",
 }
-"""The options of which one is given, and what is written after each."""
+"""The options, one of them given, and what is written after each."""
 
 
 def from_options(

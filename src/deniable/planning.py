@@ -9,8 +9,8 @@ Objective  the standard error by which protocols are compared: "zero" is the noi
            equally common. The default is "worst" with `within` and "zero" without it. Figures other than shares
            have "zero", the noise alone, and "worst"
 Rule       the smallest objective; among the protocols within 5 percent of its variance (2 percent with `within` or with
-           an `objective`), the fewest report bytes, then the least work on the server. Subset selection takes the size
-           that is best for the objective
+           an `objective`), the fewest report bytes; then the least work on the server, if all reports together take
+           minutes. Subset selection and block designs take the size that is best for the objective
 Error      exact, from the realized probabilities of each protocol as it would be built; nothing of size d is built
 Forms      if reports repeat, only protocols with few different reports may be used: `forms` excludes the others
 Two stages with `forever` only protocols that keep a state of that epsilon are compared; `epsilon` is that of one report
@@ -54,7 +54,7 @@ from deniable import exact
 from deniable._extras import require
 from deniable.channels import Channel, capacity, mutual_information
 from deniable.channels.inference import fisher_stderr
-from deniable.channels.utility import Distribution, read_prior
+from deniable.channels.utilities import Distribution, read_prior
 from deniable.domains import Domain, DomainLike, Integers, Interval, ListedDomain, as_domain
 from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text
@@ -471,8 +471,8 @@ def plan(
     Raises:
         NumberError: Not exactly two of epsilon, n and within are given, or a number is out of range.
 
-    >>> plan(1024, epsilon=1, n=100_000).best
-    OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)
+    >>> plan(["never", "once", "often"], epsilon=1, n=100_000).best
+    GRR(Categories(['never', 'once', 'often']), epsilon=1)
     >>> plan(["yes", "no"], epsilon=1, within=0.01).n
     44971
     >>> plan(["yes", "no"], epsilon=1, within=0.01, population=False).n

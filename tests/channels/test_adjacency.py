@@ -6,8 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.channels import ALL, HAMMING, LINE, Channel, hamming, line, truncated_geometric
 from deniable.channels.adjacency import as_adjacency

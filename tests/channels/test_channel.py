@@ -13,8 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 import deniable as dn
 from deniable.channels import Channel, line, randomized_response, truncated_geometric

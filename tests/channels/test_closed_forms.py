@@ -9,8 +9,7 @@ from itertools import combinations
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable import exact
 from deniable.channels import (

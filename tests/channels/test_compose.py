@@ -7,8 +7,7 @@ from fractions import Fraction
 from itertools import product as tuples
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deniable.channels import (
     Channel,

@@ -7,8 +7,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.channels import Channel, binary, randomized_response
 from deniable.channels.divergences import (

@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deniable import exact
 from deniable.channels import Channel, exponential, line, min_capacity, truncated_geometric

@@ -80,7 +80,7 @@ def test_the_picture():
 
 def test_import_stays_light():
     code = (
-        "import sys, deniable.channels.inference, deniable.channels.utility, deniable.channels.leakage;"
+        "import sys, deniable.channels.inference, deniable.channels.utilities, deniable.channels.leakages;"
         "print([name for name in ('scipy', 'matplotlib', 'rich') if name in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,13 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from deniable.channels.capacity import capacity, information_gain
+from deniable.channels.capacities import capacity, information_gain
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import randomized_response
-from deniable.channels.leakage import (
+from deniable.channels.leakages import (
     leakage,
     min_capacity,
     mutual_information,

@@ -9,8 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.channels import DiscreteLaplace, GridLaplace, line, truncated_geometric, two_sided_geometric
 from deniable.conformance.checks import accepts, draws_needed, tabulate

@@ -8,8 +8,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deniable.channels import (
     Channel,
@@ -27,12 +26,12 @@ from deniable.channels import (
     min_capacity,
     mixture,
     mutual_information,
+    product as product_of,
     randomized_response,
     truncated_geometric,
     two_sided_geometric,
     utility,
 )
-from deniable.channels import product as product_of
 from deniable.errors import ChannelError, LabelError, ShapeError
 from tests.channels.small import exactly, largest_ratio, rows
 

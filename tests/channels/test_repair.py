@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deniable.channels import Channel, line, randomized_response, truncated_geometric
 from deniable.errors import EpsilonError, LabelError, NumberError, ProbabilityError, ShapeError

@@ -7,14 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import randomized_response
 from deniable.channels.compose import Query
 from deniable.channels.noise import truncated_geometric
-from deniable.channels.utility import utility
+from deniable.channels.utilities import utility
 from deniable.errors import LabelError, NumberError, ProbabilityError, ShapeError
 
 pytestmark = pytest.mark.floats

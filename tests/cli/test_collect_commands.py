@@ -191,7 +191,7 @@ def test_show_a_survey(run, folder):
 def test_show_prints_what_respondents_read(run, folder):
     shown = " ".join(run("survey", "show", "survey.json").out.split())
     said = promises(SURVEY)
-    elsewhere = ("leaving", "kept", "people", "lifetime")  # where one leaves, in the facts above, below a picture
+    elsewhere = ("leaving", "kept", "lifetime")  # where one leaves, and in the facts above
     assert all(sentence in shown for name, sentence in said.items() if name not in elsewhere)
     assert run("survey", "show", "survey.json", "--json").json["promises"] == said
 

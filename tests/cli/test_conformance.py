@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.protocols import base
+from deniable.protocols import protocol
 
 MINE = """
 from collections.abc import Iterator
@@ -64,7 +64,9 @@ def mine(tmp_path, monkeypatch):
     """A module of somebody else's, in the current directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
-    monkeypatch.setattr(base, "_KINDS", dict(base._KINDS))  # what the module registers is forgotten after the test
+    monkeypatch.setattr(
+        protocol, "_KINDS", dict(protocol._KINDS)
+    )  # what the module registers is forgotten after the test
     monkeypatch.delitem(sys.modules, "conformance_of_mine", raising=False)
     Path("conformance_of_mine.py").write_text(MINE)
     Path("conformance_broken.py").write_text("raise SystemExit('no')")

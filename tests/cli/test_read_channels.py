@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable._files import parse_json
 from deniable.cli.read_channels import Names, build_form, read_channel, read_vector

@@ -13,6 +13,7 @@ import pytest
 
 from deniable.collect.stores import Store, open_store
 from tests.collect.postgres import NEWEST, VERSIONS, MissingPostgres, PostgresServer
+from tests.collect.stores.memory import MemoryStore
 
 STORES = ("memory", "sqlite", "postgres")
 DURABLE = ("sqlite", "postgres")
@@ -89,5 +90,5 @@ def durable_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
-    with open_store(store_url) as store:
+    with MemoryStore() if store_url == "memory:" else open_store(store_url) as store:
         yield store

@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.collect.client import Client, Ledger
-from deniable.collect.client import ledger as ledger_module
+from deniable.collect.client import Client, Ledger, ledger as ledger_module
 from deniable.collect.http import Transport
 from deniable.domains import Strings
 from deniable.protocols import CMS, GRR, LGRR, OUE, Protocol

@@ -11,8 +11,7 @@ from deniable.conformance import campaigns as checks
 from deniable.conformance.campaigns import CampaignCase, campaign_duties, campaign_examples, check_adapts, check_level
 from deniable.conformance.checks import ConformanceError
 from deniable.protocols import Window
-from deniable.surveys import Campaign, Narrowing, Question
-from deniable.surveys import campaign as module
+from deniable.surveys import Campaign, Narrowing, Question, campaign as module
 from deniable.surveys.campaign import registered_campaigns
 
 OURS = {kind: made for kind, made in registered_campaigns().items() if made.__module__.startswith("deniable.")}

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from deniable.channels import Channel, RandomizedResponse
-from deniable.conformance import ConformanceError
-from deniable.conformance import protocols as checks
+from deniable.conformance import ConformanceError, protocols as checks
 from deniable.domains import Interval
 from deniable.privacy import poisoning
 from deniable.protocols import (
@@ -28,8 +27,8 @@ from deniable.protocols import (
     Table,
     Tally,
     Window,
+    tally as tallies,
 )
-from deniable.protocols import tally as tallies
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
 from deniable.protocols.tally import PlainAdder

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from deniable import errors
-from deniable.channels import marginal_divergence, randomized_response
-from deniable.channels import mutual_information as information
+from deniable.channels import marginal_divergence, mutual_information as information, randomized_response
 from deniable.design import (
     best_columns,
     extremal,

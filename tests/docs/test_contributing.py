@@ -23,10 +23,10 @@ def test_every_module_has_tests(found: dict[str, set[Path]]) -> None:
 
 def test_the_tests_of_a_module_are_found(found: dict[str, set[Path]]) -> None:
     tests = {name: {path.relative_to(ROOT / "tests").as_posix() for path in paths} for name, paths in found.items()}
-    assert "channels/test_utility.py" in tests["deniable.channels.utility"]
+    assert "channels/test_utility.py" in tests["deniable.channels.utilities"]
     assert "collect/stores/test_segments.py" in tests["deniable.collect.stores.segments"]
     assert any(name.startswith("cli/") for name in tests["deniable.cli.estimate"])
-    assert "privacy/test_audit.py" in tests["deniable.privacy.audit"]
+    assert "audit/test_audit.py" in tests["deniable.audit.verdict"]
 
 
 def test_a_module_without_tests_is_noticed(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from docs._hooks import reference
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = "deniable.cli"  # has a page of its own
-INNER = {"deniable.protocols.discovery", "deniable.protocols.ranges", "deniable.protocols.sets"}
+INNER = {f"deniable.protocols.{family}" for family in ("discovery", "ranges", "records", "sets")}
 """Packages whose names are described on the page of the package above."""
 
 PACKAGES = [

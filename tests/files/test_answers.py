@@ -20,8 +20,7 @@ import pytest
 
 from deniable.domains import Categories, Integers, Sets
 from deniable.errors import DeniableError, DomainError, LabelError, ReportError
-from deniable.files import answers as reading
-from deniable.files import privatize_file, read_batches, tally_files
+from deniable.files import answers as reading, privatize_file, read_batches, tally_files
 from deniable.files.spark import check_names, privatize_frame, tally_frame, write_frame
 from deniable.protocols import GRR, OUE, ItemSets, Reports
 from deniable.randomness import Simulation

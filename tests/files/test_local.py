@@ -17,10 +17,15 @@ import pytest
 
 from deniable.conformance.protocols import registered_examples
 from deniable.errors import MismatchError, NumberError, ReportError, SpecError
-from deniable.files import count_files, local, tally_files, write_reports
-from deniable.files import dedupe as deduping
-from deniable.files import reports as reporting
-from deniable.files import units as counting
+from deniable.files import (
+    count_files,
+    dedupe as deduping,
+    local,
+    reports as reporting,
+    tally_files,
+    units as counting,
+    write_reports,
+)
 from deniable.files.dedupe import Duplicates
 from deniable.files.units import WorkerError, run_all, worker_count
 from deniable.protocols import GRR, OUE, Protocol, Tally

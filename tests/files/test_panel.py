@@ -121,9 +121,9 @@ def test_a_panel_draws_what_a_ledger_draws(rule: str, tmp_path: Path, monkeypatc
         table = {"ill": ["ill" if one == "1" else "well" for one in answers], "who": list(range(len(answers)))}
         sent[week] = survey.privatize(table, panel=Panel("who", tmp_path / "p.sqlite", week), bits=bits)["ill"].array
     again = Simulation(3)
-    for module in ("base", "memoized", "longitudinal.evolving"):
+    for module in ("protocol", "memoized", "longitudinal.evolving"):
         monkeypatch.setattr(f"deniable.protocols.{module}.source_of", lambda bits: again)
-    monkeypatch.setattr("deniable.protocols.base.SYSTEM", again)
+    monkeypatch.setattr("deniable.protocols.protocol.SYSTEM", again)
     ledgers = [Ledger(tmp_path / f"{person}.sqlite") for person in range(2)]
     for week, answers in weeks.items():
         for person, one in enumerate(answers):

@@ -14,12 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.errors import DeniableError, LabelError, MismatchError, NumberError, ReportError, SpecError
-from deniable.files import read_batches, tally_files, write_reports
-from deniable.files import reports as engine
+from deniable.files import read_batches, reports as engine, tally_files, write_reports
 from deniable.files.reports import Layout, letters_of, to_base64
 from deniable.protocols import GRR, OUE, Reports, Tally
 from deniable.randomness import Simulation

@@ -12,8 +12,7 @@ import pytest
 
 from deniable import exact
 from deniable.channels import Channel, randomized_response
-from deniable.privacy import CannotCompose, Loss, compose
-from deniable.privacy import composition as under_test
+from deniable.privacy import CannotCompose, Loss, compose, composition as under_test
 from deniable.protocols import GRR, LGRR, OLH, OUE, SUE, SubsetSelection
 from deniable.protocols.law import Guarantee
 

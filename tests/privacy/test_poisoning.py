@@ -23,7 +23,7 @@ from deniable.protocols import (
     Table,
     Window,
 )
-from deniable.protocols.base import registered
+from deniable.protocols.protocol import registered
 from deniable.randomness import Simulation
 from deniable.results import Estimate, Mean
 

@@ -14,8 +14,8 @@ import deniable as dn
 from deniable import exact
 from deniable.errors import ChannelError, NumberError
 from deniable.privacy import CannotShuffle, fewest_people, largest_epsilon, shuffle, shuffled
-from deniable.protocols.base import registered
 from deniable.protocols.blanket import supporting
+from deniable.protocols.protocol import registered
 
 pytestmark = pytest.mark.floats
 GRID = 1 << 11

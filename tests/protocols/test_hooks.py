@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable.protocols import GRR, Protocol, base, registered
+from deniable.protocols import GRR, Protocol, protocol, registered
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Kept, Law
 from deniable.protocols.record import Record
@@ -17,7 +18,9 @@ from deniable.protocols.worth import Worth
 
 HOOKS = ("draw", "draw_many", "count", "valid", "infer", "law", "worth", "kernel", "traits", "examples", "story")
 FINAL = {"report_bytes", "tally_size", "ratio", "guarantee", "realized_epsilon"}
-DOCS = Path(__file__).parents[2] / "docs" / "protocols" / "writing-your-own.md"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "protocols" / "writing-your-own.md"
+CODE = {".py", ".pyi", ".js", ".ts", ".json", ".html"}
 MOST_NAMES, MOST_MEMBERS, MOST_OVERRIDES = 40, 20, 10
 
 
@@ -48,6 +51,23 @@ def made_for(kind: type[Protocol]) -> set[str]:
     return inherited | ({"kernel"} if kernel is not None and kernel.__module__ == Kernel.__module__ else set())
 
 
+def files_that_know(name: str) -> set[str]:
+    """The code of the package and of the browser's part that has this word, without tests and their data."""
+    texts = (path for folder in ("src", "web") for path in (ROOT / folder).rglob("*") if path.suffix in CODE)
+    found = (path.relative_to(ROOT) for path in texts if re.search(rf"\b{name}\b", path.read_text(encoding="utf-8")))
+    return {path.as_posix() for path in found if not path.as_posix().startswith(("web/test/", "web/vendor/"))}
+
+
+def test_a_new_kind_edits_one_file_of_the_package_and_one_for_browsers() -> None:
+    own = "src/deniable/protocols/frequency/block_design.py"
+    known = files_that_know("BlockDesign") - {own}
+    assert known == {"src/deniable/protocols/frequency/__init__.pyi", "web/deniable.js"}
+    # Its words are those of another kind, and so is the shape by which pages tell its story.
+    assert files_that_know("block_design") - {own} == {"src/deniable/protocols/frequency/__init__.pyi"}
+    assert files_that_know("blockDesign") == {"web/deniable.js"}
+    assert len(files_that_know("OLH")) > 2  # the search finds what it looks for
+
+
 def public(subject: Any) -> list[str]:
     return [name for name in dir(subject) if not name.startswith("_")]
 
@@ -67,7 +87,7 @@ def test_kinds_override_few_members() -> None:
 
 def test_a_kind_overrides_few_members() -> None:
     counts = [len(own(kind)) for kind in kinds() if "name" in vars(kind)]
-    assert len(counts) == 39
+    assert len(counts) == 40
     assert statistics.median(counts) <= MOST_OVERRIDES
 
 
@@ -78,7 +98,7 @@ def test_public_members_that_kinds_override_are_hooks_or_parts_of_the_spec() -> 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_each_hook_is_described_with_the_others(hook: str) -> None:
-    assert any(line.startswith(f"{hook} ") for line in (base.__doc__ or "").splitlines())
+    assert any(line.startswith(f"{hook} ") for line in (protocol.__doc__ or "").splitlines())
     assert f"| `{hook}" in DOCS.read_text(encoding="utf-8")
     assert hook == "traits" or getattr(Protocol, hook).__doc__
 

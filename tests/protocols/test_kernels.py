@@ -7,18 +7,17 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deniable.conformance.checks import accepts
 from deniable.domains import Grid, Integers, Records
 from deniable.errors import ReportError
 from deniable.protocols import GRR, OLH, Ranges, Rectangles, SubsetSelection
-from deniable.protocols.base import Positions
 from deniable.protocols.frequency import bit_rows
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, random_subsets
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
 from deniable.protocols.kernel import FORMS_OF, Kernel, plain
+from deniable.protocols.protocol import Positions
 from deniable.protocols.reports import Bytes, from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.randomness import Bits, Simulation, exhaust
 from tests.randomness.scripted import Scripted

@@ -9,7 +9,7 @@ import pytest
 from deniable.domains import Strings
 from deniable.errors import LabelError, NumberError
 from deniable.protocols import CMS, GRR, OLH, RAPPOR
-from deniable.protocols.base import registered
+from deniable.protocols.protocol import registered
 from deniable.results import NOTHING, combine
 from tests.documents import rows_of
 

@@ -13,7 +13,7 @@ from deniable.domains import Grid, Integers, Records, load_domain
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.planning import plan
 from deniable.protocols import PlanarLaplace, Rectangles, load
-from deniable.protocols.places import planar_weights
+from deniable.protocols.numeric.planar_laplace import planar_weights
 from deniable.randomness import Simulation
 from deniable.surveys import Survey
 

@@ -13,8 +13,9 @@ from benchmarks.queries import Crowd, campaign, drawn
 from deniable.domains import Integers, Interval, Records
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.exact import exp_at_least
-from deniable.protocols import OneBitMean, Queries, Tally, load, queries
-from deniable.protocols.query_forms import logistic
+from deniable.protocols import OneBitMean, Queries, Tally, load
+from deniable.protocols.records import queries
+from deniable.protocols.records.query_forms import logistic
 from deniable.protocols.traits import scaled
 from deniable.randomness import Simulation
 from deniable.results import Regression, regression

@@ -10,7 +10,7 @@ import pytest
 from deniable import Integers, exact
 from deniable.errors import DomainError, NumberError, ReportError, ShapeError
 from deniable.privacy import Collector, ImpossibleSum, SecureSum, TooFewShares, close_epoch
-from deniable.protocols.secure_sum import noise_table
+from deniable.protocols.numeric.secure_sum import noise_table
 from deniable.protocols.tally import Tally
 from deniable.randomness import Simulation, exhaust
 

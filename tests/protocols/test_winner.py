@@ -173,3 +173,47 @@ def test_the_picture():
     assert again.get_xticklabels()[1].get_text() == "b" * 21 + "..."
     assert "90 % intervals" in again.get_title()
     plt.close("all")
+
+
+SURVEYS = 10_000
+
+
+def surveys(protocol, people, random):
+    """The counts of many surveys at once; `people` has a row of true answers for each."""
+    p, q = float(protocol.p), float(protocol.q)
+    if isinstance(protocol, GRR):
+        laws = np.full((people.shape[1],) * 2, q)
+        np.fill_diagonal(laws, p)
+        return sum(random.multinomial(people[:, v], laws[v]) for v in range(people.shape[1]))
+    return random.binomial(people, p) + random.binomial(people.sum(axis=1, keepdims=True) - people, q)
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 50])
+@pytest.mark.parametrize("kind", [GRR, OUE])
+def test_a_sentence_about_the_winner_is_right_as_often_as_it_says(kind, n):
+    """10,000 surveys of n people at each level. A near tie is the hardest case: a wrong leader is named at most as
+    often as the level allows, with 4 standard errors. Over populations drawn at random, named leaders are right that
+    often, and a rule that always names the first answer is not.
+    """
+    random, named, protocol = np.random.default_rng(n), {}, kind(3, 2)
+
+    def leader(counts, level):
+        """The answer that the sentence names, or None."""
+        key = (tuple(counts), level)
+        if key not in named:
+            found = protocol.estimate(Tally(protocol.fingerprint, n, list(map(int, counts)))).winner(level)
+            named[key] = found.label if found.certain else None
+        return named[key]
+
+    for level in (0.9, 0.95):
+        near = surveys(protocol, random.multinomial(n, [0.34, 0.335, 0.325], SURVEYS), random)
+        wrong = np.mean([leader(counts, level) in (1, 2) for counts in near])
+        assert wrong <= 1 - level + 4 * np.sqrt(level * (1 - level) / SURVEYS)
+        shares = random.dirichlet(np.ones(3), SURVEYS)
+        drawn = surveys(protocol, random.multinomial(n, shares), random)
+        told = [(leader(counts, level), int(own.argmax())) for counts, own in zip(drawn, shares, strict=True)]
+        right = [said == truth for said, truth in told if said is not None]
+        assert n < 50 or len(right) > SURVEYS / 10, "leaders are named once there are enough people"
+        assert not right or np.mean(right) >= level
+    bold = [int(counts.argmax()) == int(own.argmax()) for counts, own in zip(drawn, shares, strict=True)]
+    assert np.mean(bold) < 0.95, "who always names the first is wrong too often"

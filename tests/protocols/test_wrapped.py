@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import deniable as dn
+from deniable.audit.verdict import audit
 from deniable.domains import Domain, load_domain
 from deniable.errors import DeniableError, SpecError
-from deniable.privacy.audit import audit
 from deniable.protocols import GRR, LGRR, Attributes, Evolving, PrivateStrata, Protocol, SecureSum, load, registered
 from deniable.protocols.law import ANY, Law
 from deniable.protocols.traits import Ask, Traits, needs_candidates, offered

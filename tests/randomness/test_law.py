@@ -7,8 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.errors import ProbabilityError
 from deniable.exact import WORD

@@ -17,8 +17,7 @@ from types import FrameType
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic

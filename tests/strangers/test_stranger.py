@@ -271,6 +271,8 @@ def test_the_service_the_dashboard_and_the_browser(stranger: Stranger, service: 
         tab.get_by_label("Analyst's token").fill(analyst)
         tab.get_by_role("button", name="Sign in").click()
         eventually(tab, lambda: "degrees" in tab.inner_text("main"))
+        for method in tab.locator("section .tabs").get_by_role("button", name="Method").all():
+            method.click()
         told = tab.inner_text("main")
         assert "Which bread?" in told
         assert "How warm is it?" in told

@@ -13,7 +13,7 @@ import pytest
 
 import deniable as dn
 from deniable import exact
-from deniable.privacy.audit import Audit
+from deniable.audit.verdict import Audit
 from deniable.protocols import registered
 from deniable.results import quantile
 from deniable.surveys.audit_report import _STYLE, POLICY, report_html, reviewed
@@ -74,7 +74,7 @@ def test_the_first_line_says_the_lifetime_and_the_band():
     level = exact.epsilon_text(survey.lifetime_epsilon)
     assert float(level) > 50
     assert first.endswith(f"All that a device may send: epsilon {level} at most. Protection: {band(survey)}.")
-    for name in ("guess", "seen", "sure"):
+    for name in ("line", "guess", "sure"):
         assert promises(survey)[name] in page
     files = dn.Survey("once", [dn.Question("mood", "Mood?", dn.GRR(2, 1))])
     assert summary(files) == "A survey for files that is answered once: epsilon 1 at most. Protection: strong."

@@ -44,6 +44,7 @@ WORSE = {
     "reports kept": (SURVEY, changed(retention="reports")),
     "reports wait": (SURVEY, changed(delete_days=7)),
     "reports wait longer": (changed(delete_days=7), changed(delete_days=10)),
+    "results for everybody": (SURVEY, changed(results="public")),
     "shown from fewer": (SURVEY, changed(min_reports=49)),
     "more than the first answer": (MEMOIZED, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),
     "answers whose changes show": (SURVEY, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),

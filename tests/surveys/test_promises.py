@@ -26,7 +26,7 @@ from deniable import exact
 from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.design import mean
-from deniable.domains import Grid, Integers, Interval, ListedDomain, Records, Strings
+from deniable.domains import Grid, Integers, Interval, KeyNumbers, ListedDomain, Records, Sets, Strings
 from deniable.errors import ChannelError, SpecError
 from deniable.privacy.guesses import reidentify
 from deniable.protocols import (
@@ -38,12 +38,18 @@ from deniable.protocols import (
     LOSUE,
     OLH,
     OUE,
+    RAPPOR,
     SUE,
     Attributes,
+    CollisionSets,
+    Evolving,
     HadamardResponse,
+    KeyValue,
+    LOneBitMean,
     MeanTable,
     Memoized,
     Moments,
+    OLHSketch,
     OneBitMean,
     PlanarLaplace,
     Protocol,
@@ -51,15 +57,16 @@ from deniable.protocols import (
     SecureSum,
     Stratified,
     SubsetSelection,
+    SubsetSets,
     Table,
     Window,
     registered,
 )
 from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, Warner, same_sample
 from deniable.protocols.structures import Choice
-from deniable.randomness import Simulation
+from deniable.randomness import Simulation, exhaust
 from deniable.surveys import Longitudinal, Question, Survey
-from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, easiest, of_100, promises, right_of_100
+from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, of_100, promises
 from deniable.surveys.right_guesses import ABOUT, AT_MOST, EXACT, Right, bound, guessed, guesses
 from deniable.surveys.terms import Relay
 from deniable.words import catalogue
@@ -149,12 +156,13 @@ def calendars() -> list[Survey]:
 
 
 def waiting() -> list[Survey]:
-    """Reports that wait in files to be counted, or at a relay to be mixed."""
+    """Reports that wait in files to be counted, or at a relay to be mixed; and results that everybody can read."""
     made = asked([GRR(2, 1)], RULES["once"])
     assert made.terms is not None
     mixed = Relay("https://relay.example.org:8443/mix", f"B{'a' * 85}A", 1000)
     files = [replace(made, terms=replace(made.terms, delete_days=days)) for days in (1, 7)]
-    return [*files, replace(made, terms=replace(made.terms, relay=mixed))]
+    public = replace(made, terms=replace(made.terms, results="public", min_reports=50))
+    return [*files, replace(made, terms=replace(made.terms, relay=mixed)), public]
 
 
 def two_stages() -> list[Survey]:
@@ -273,21 +281,23 @@ def each_small_survey(check: Callable[[Survey], None]) -> Callable[..., None]:
 
 BEHAVIOUR = {
     "band": "tests/surveys/test_promises.py::test_fear_and_comfort_are_those_of_the_guesses",
+    "line": "tests/surveys/test_promises.py::test_fear_and_comfort_are_those_of_the_guesses",
+    "shows": "tests/surveys/test_promises.py::test_a_return_to_an_earlier_answer_shows",
     "sure": "tests/surveys/test_promises.py::test_nobody_becomes_surer_than_the_sentence_says",
-    "seen": "tests/surveys/test_promises.py::test_fear_and_comfort_are_those_of_the_guesses",
     "parts": "tests/surveys/test_promises.py::test_one_part_is_reported_and_the_answer_does_not_choose_it",
     "clear": "tests/surveys/test_promises.py::test_strata_are_in_the_report_and_the_numbers_are_about_the_rest",
     "guess": "tests/surveys/test_promises.py::test_the_guesses_are_those_of_the_law",
-    "people": "tests/surveys/test_promises.py::test_the_guesses_are_those_of_the_law",
     "changes": "tests/surveys/test_promises.py::test_two_stages_tell_no_more_than_is_said",
     "linked": "tests/surveys/test_promises.py::test_linkable_reports_are_recognized_and_others_are_not",
     "factor": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
     "distance": "tests/surveys/test_promises.py::test_of_places_near_ones_are_hidden_and_far_ones_are_not",
     "profiles": "tests/surveys/test_promises.py::test_of_profiles_the_profile_is_hidden_and_the_value_is_not",
     "rare": "tests/surveys/test_promises.py::test_a_delta_is_said_per_report_and_in_all",
-    "questions": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
     "device": "tests/collect/test_promises_kept.py::test_a_device_keeps_what_the_sentence_says",
     "kept": "tests/collect/test_promises_kept.py::test_a_service_keeps_what_the_sentence_says",
+    "published": (
+        "tests/collect/server/test_public.py::test_below_the_minimum_not_even_the_number_of_answers_is_shown"
+    ),
     "leaving": "tests/collect/test_promises_kept.py::test_leaving_does_what_the_sentence_says",
     "address": "tests/collect/test_promises_kept.py::test_a_request_holds_what_the_sentence_says",
     "relay": "tests/collect/server/test_relay.py::test_the_relay_does_what_the_sentence_says",
@@ -313,7 +323,7 @@ def test_every_sentence_has_a_test_of_what_it_claims() -> None:
 def test_python_and_the_browser_say_the_same(language: str, every: int) -> None:
     script = f"""
       import {{ Survey }} from "{(WEB / "deniable.js").as_uri()}";
-      import {{ promises, rightOf100 }} from "{(WEB / "pages" / "promises.js").as_uri()}";
+      import {{ promises }} from "{(WEB / "pages" / "promises.js").as_uri()}";
       import {{ speak }} from "{(WEB / "pages" / "words.js").as_uri()}";
       let text = "";
       for await (const chunk of process.stdin) text += chunk;
@@ -322,7 +332,7 @@ def test_python_and_the_browser_say_the_same(language: str, every: int) -> None:
       const said = [];
       for (const [pinned, canonical] of given) {{
         const survey = await Survey.fromBytes(new TextEncoder().encode(canonical), pinned);
-        said.push([promises(survey, "device", true), promises(survey, "browser", false), rightOf100(survey)]);
+        said.push([promises(survey, "device", true), promises(survey, "browser", false)]);
       }}
       console.log(JSON.stringify(said));
     """
@@ -332,7 +342,7 @@ def test_python_and_the_browser_say_the_same(language: str, every: int) -> None:
     assert done.returncode == 0, done.stderr
     for survey, other in zip(asked_for, json.loads(done.stdout), strict=True):
         device, browser = promises(survey, language=language), promises(survey, "browser", False, language)
-        assert other == [device, browser, right_of_100(survey)]
+        assert other == [device, browser]
 
 
 # -- the law ---------------------------------------------------------------------------------------------
@@ -408,7 +418,7 @@ def test_strata_are_in_the_report_and_the_numbers_are_about_the_rest() -> None:
     said = promises(survey)
     assert said["clear"].startswith("Your country and version are not protected. They are sent as written")
     assert "parts" not in said
-    assert "what you chose beside your country and version" in said["seen"]
+    assert "Only country and version is not scrambled: Example Institute can read it." in said["line"]
     assert "clear" not in promises(asked([GRR(2, 1)], RULES["once"]))
     channel = protocol.channel()
     place = np.array([int(output[:2], 16) for output in channel.outputs])
@@ -451,7 +461,7 @@ def test_of_profiles_the_profile_is_hidden_and_the_value_is_not() -> None:
     rows, said = made.questions[0].protocol.table, promises(made)
     clear = [label for i, label in enumerate(graph.labels) if (rows[i] > 0).sum() == 2]
     assert clear == ["A", "B", "C"], "values are not changed at all"
-    assert "Your value itself is not hidden, and profiles that are not joined can be told apart." in said["seen"]
+    assert "which of the joined profiles is yours; the value itself is not hidden." in said["line"]
     assert said["profiles"].startswith("Your profile does not leave this device: ")
     assert said["profiles"].endswith("The numbers are about two joined profiles: A and B.")
     for name in ("sure", "guess", "factor"):
@@ -469,7 +479,7 @@ def test_of_places_near_ones_are_hidden_and_far_ones_are_not() -> None:
     """Of every two cells of a grid, enumerated from the bytes: nobody becomes surer than is said of their distance."""
     protocol = PlanarLaplace(Grid(6, 3, cell="1 km"), "1/2", reach=2)
     said, channel = promises(asked([protocol], RULES["once"])), protocol.channel()
-    assert "Roughly where you are is not hidden: places that are far apart can be told apart." in said["seen"]
+    assert "can tell roughly where you are, and not exactly." in said["line"]
     assert said["distance"].startswith("One cell side is 1 km. Epsilon grows with the distance: of places 5 cell sides")
     (near,), (far,) = (numbers(said[name], r"([\d.]+) %") for name in ("sure", "distance"))
     for name in ("sure", "factor"):
@@ -517,7 +527,6 @@ def test_a_delta_is_said_per_report_and_in_all() -> None:
         found.add(level)
         if survey.budget_delta > Fraction(1, 10**6):
             assert level != STRONG
-            assert "Nobody gets to see what you chose:" not in said["seen"], "rare cases are left out"
     assert found == {STRONG, MODERATE, WEAK}
 
 
@@ -539,17 +548,47 @@ def true_guesses(survey: Survey, place: int) -> tuple[float, float, float]:
         table = {"q": list(protocol.domain.labels)}
         most = [reidentify(table, {"q": protocol}, surveys=number) for number in (1, times) if number <= 3]
         return most[0].blind(), *[success(guess) for guess in (most[0], most[-1])]  # type: ignore[return-value]
-    rows = np.asarray(protocol.channel().rows)
     laws = law(asked([protocol], RULES["once"]))
-    if isinstance(protocol.domain, Interval):  # numbers of a half, rounded at random to the positions of the channel
-        grid = np.linspace(0, len(rows) - 1, 2001)
-        near = np.maximum(0, 1 - np.abs(grid[:, None] - np.arange(len(rows)))) @ rows
-        laws = np.array([near[:1000].mean(axis=0), near[1001:].mean(axis=0)])
+    if isinstance(protocol.domain, Interval):
+        return near_guesses(protocol, times)
     if isinstance(protocol.domain, Records) and protocol.guarantee.relation == "any":
         right, blind = max(part_guesses(protocol.channel()))
         return blind, right, right
     right = laws.max(axis=0).sum() / len(laws)
     return 1 / len(laws), right, right
+
+
+def member_guesses(protocol: Protocol) -> float:
+    """Whether an item is in a set whose rest is known, by the laws of both sets along every branch."""
+    domain = protocol.domain
+    items = list(domain.items.labels)[: domain.at_most]  # type: ignore[attr-defined]
+    answers: list[Any] = [items, items[1:]]
+    if isinstance(domain, KeyNumbers):
+        answers = [dict.fromkeys(one, domain.interval.ends[0]) for one in answers]
+    one, other = (exhaust(lambda bits, x=x: protocol.report(x, bits=bits)).law for x in answers)  # type: ignore[misc]
+    return float(sum(max(one.get(sent, 0), other.get(sent, 0)) for sent in {*one, *other})) / 2
+
+
+@functools.cache
+def near_guesses(protocol: Protocol, times: int) -> tuple[float, float, float]:
+    """A number to within a tenth of its range: the laws of 100 numbers along every branch; up to three reports."""
+    if isinstance(protocol.domain, Integers):
+        grid: list[float] = list(protocol.domain.labels)
+    else:
+        low, high = protocol.domain.ends  # type: ignore[attr-defined]
+        grid = [low + (place + 0.5) / 100 * (high - low) for place in range(100)]
+    width = 2 * ((len(grid) - 1) // 10) + 1 if isinstance(protocol.domain, Integers) else 20
+    found = [exhaust(lambda bits, x=x: protocol.report(x, bits=bits)).law for x in grid]  # type: ignore[misc]
+    outputs = sorted(set().union(*found))
+    laws = np.array([[float(one.get(output, 0)) for output in outputs] for one in found])
+    shares = []
+    for number in (1, times if times <= 3 else 1):
+        every = laws
+        for _ in range(number - 1):
+            every = (every[:, :, None] * laws[:, None, :]).reshape(len(grid), -1)
+        sums = np.vstack([np.zeros(every.shape[1]), np.cumsum(every, axis=0)])
+        shares.append(float((sums[width:] - sums[:-width]).max(axis=0).sum()) / len(grid))
+    return width / len(grid), shares[0], shares[1]
 
 
 def part_guesses(channel: Channel) -> list[tuple[float, float]]:
@@ -606,20 +645,8 @@ def test_the_guesses_are_those_of_the_law(survey: Survey) -> None:
         delta = float(survey.questions[place].protocol.guarantee.delta)
         if survey.relation == "any":
             assert one.once.share <= most + delta + 1e-9, "no more than epsilon allows"
-        if len(survey) > 1:
-            (told,) = re.findall(rf"{survey.questions[place].id} {FIGURE} of 100", said["questions"])
-            assert told == shown(one.once)
-    easy = found[easiest(found)]
-    (seen,) = re.findall(rf"{FIGURE} (?:is|are) right", said["people"])
-    assert seen == shown(easy.always)
-    how, number = stated_right(seen)
-    assert abs(right_of_100(survey) - number) <= (1 if how == "more than " else 0.5), "the picture shows what is said"
-    (told,) = re.findall(rf"right in {FIGURE} of 100", said["guess"])
-    assert told == shown(easy.once)
-    if len(survey) > 1:
-        both = math.prod(true_guesses(survey, place)[1] for place in range(len(survey)))
-        (told,) = re.findall(rf"(?:both|all \d+) answers in {FIGURE}", said["guess"])
-        assert holds(told, both)
+    told = re.findall(rf"right {FIGURE} times of 100 without .*?, (?:and )?{FIGURE} times", said["guess"])
+    assert told == [(shown(Right(one.before)), shown(one.once)) for one in found]
 
 
 def test_one_report_of_every_kind_is_guessed_as_often_as_is_said() -> None:
@@ -642,13 +669,23 @@ def test_one_report_of_every_kind_is_guessed_as_often_as_is_said() -> None:
                 best = 100 * rows.max(axis=0).sum() / len(rows)
             if isinstance(protocol.domain, Records) and promised.relation == "any":
                 best = 100 * max(part_guesses(channel))[0]
-            number = isinstance(protocol.domain, Interval) or any(
-                isinstance(column, Interval) for column in protocol.domain.parts.values()
-            )
-            if found.once.how != EXACT or number:  # the ends of a range are told apart better than its halves
-                assert 100 * found.once.share >= (best if found.once.how != EXACT else 50) - 1e-9, protocol
+            if found.thinks.id == "thinks.numbers" and isinstance(protocol.domain, (Integers, Interval)):
+                best = 100 * near_guesses(protocol, 1)[1]
+            if found.thinks.id == "thinks.member":
+                best = 100 * member_guesses(protocol)
+            if found.thinks.id == "thinks.two":
+                best = float(np.mean([50 * np.maximum(a, b).sum() for a, b in itertools.product(rows, repeat=2)]))
+            number = any(isinstance(column, Interval) for column in protocol.domain.parts.values())
+            if found.once.how == ABOUT:
+                few = protocol.parameters().get("cohorts", 64) < 8  # few hash functions are not like the mean of all
+                assert 100 * found.once.share == pytest.approx(best, abs=5 if few else 1), protocol
+            elif found.once.how != EXACT or number:  # parts that are numbers: the ends are told apart better
+                assert 100 * found.once.share >= (best if found.once.how != EXACT else 100 * found.before) - 1e-9, (
+                    protocol
+                )
             else:
-                assert 100 * found.once.share == pytest.approx(best), protocol
+                coarse = isinstance(protocol, LOneBitMean)  # its example rounds to three points
+                assert 100 * found.once.share == pytest.approx(best, abs=1 if coarse else 1e-6), protocol
             checked.setdefault(name, set()).add(found.once.how)
     assert {"GRR", "OUE", "OLH", "BLH", "SubsetSelection", "HadamardResponse", "Table", "PlanarLaplace"} <= set(checked)
     assert all(checked[name] == {EXACT} for name in ("GRR", "OUE", "OLH", "BLH", "SubsetSelection", "HadamardResponse"))
@@ -693,44 +730,108 @@ def test_many_fresh_reports_are_guessed_as_often_as_is_said(protocol: Protocol, 
         assert found.share <= simulated + (0.01 if found.how == ABOUT else 0) + 0.014
 
 
-def test_one_bit_means_are_guessed_as_often_as_is_said() -> None:
-    """In which half of the range a number lies, by the number of ones among three bits, for 400 numbers a half."""
-    protocol = OneBitMean(Interval(0, 1), 2)
-    ends = np.asarray(protocol.channel().rows)[:, 1]
-    numbers_of_a_half = (np.arange(400) + 0.5) / 800
-    ones = ends[0] + (ends[1] - ends[0]) * numbers_of_a_half
-    low = np.array([(math.comb(3, c) * ones**c * (1 - ones) ** (3 - c)).mean() for c in range(4)])
-    found = guessed(protocol, 3).always
-    assert found.how == EXACT
-    assert found.share == pytest.approx(np.maximum(low, low[::-1]).sum() / 2, abs=1e-4)
+NEAR = {
+    "one bit": OneBitMean(Interval(0, 1), 2),
+    "Window": Window(Interval(-5, 95, unit="h"), 2, positions=9, width=3),
+    "MeanTable": MeanTable(mean(2, positions=5), Interval(0, 10)),
+    "Moments": Moments.of(Interval(0, 10), [OneBitMean(Interval(-1, 1), 2), OneBitMean(Interval(0, 1), 2)]),
+}
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("protocol", NEAR.values(), ids=NEAR)
+def test_numbers_are_guessed_to_within_a_tenth_as_often_as_is_said(protocol: Protocol, times: int) -> None:
+    """One report exactly, several by simulation, within one guess in a hundred of the enumerated laws."""
+    found = guessed(protocol, times)
+    blind, once, always = near_guesses(protocol, times)
+    assert found.before == pytest.approx(blind)
+    assert found.once.how == EXACT
+    assert found.once.share == pytest.approx(once, abs=1e-9)
+    assert found.always.share == pytest.approx(always, abs=0.01)
+    assert found.always.how == (EXACT if times == 1 else ABOUT)
+    louder = guessed(OneBitMean(Interval(0, 1), 3), times).always.share
+    assert protocol is not NEAR["one bit"] or louder > always + 0.01, "another law is noticed"
+
+
+TEXTS = {
+    "CMS": lambda key: CMS(["a", "b"], 2, hashing=Strings(cells=4, cohorts=64, key=key)),
+    "OLHSketch": lambda key: OLHSketch(["a", "b"], 2, hash_bits=1, hashing=Strings(cells=4, cohorts=64, key=key)),
+    "RAPPOR": lambda key: RAPPOR(["a", "b"], 2, bloom_bits=4, hashes=2, cohorts=64, key=key),
+}
+
+
+@pytest.mark.parametrize("made", TEXTS.values(), ids=TEXTS)
+def test_texts_are_guessed_as_often_as_is_said(made: Any) -> None:
+    """Which of two texts, by the enumerated laws, over twelve public keys."""
+    each = [np.asarray(made(f"key {number}").channel(max_cells=1 << 20).rows) for number in range(12)]
+    best = np.mean([np.maximum(*rows).sum() / 2 for rows in each])
+    assert guessed(made("key")).once.share == pytest.approx(best, abs=0.01)
+    assert guessed(made("key")).once.how == ABOUT
+
+
+@pytest.mark.parametrize("seen", ["collisions", "subset", "keys"])
+def test_items_are_guessed_as_often_as_is_said(seen: str) -> None:
+    sets = Sets(list("abcdefgh"), at_most=3)
+    made: Protocol = {
+        "collisions": lambda: CollisionSets(sets, 2, cells=9, cohorts=256, key="many"),
+        "subset": lambda: SubsetSets(sets, 2, subset_size=3),
+        "keys": lambda: KeyValue(list("abcd"), Interval(0, 1), 2, at_most=2),
+    }[seen]()
+    assert guessed(made).once.share == pytest.approx(member_guesses(made), abs=0.01)
+
+
+def test_courses_and_sums_are_guessed_as_often_as_is_said() -> None:
+    """Streams of one answer that stays, enumerated; and sums with as much noise as suffices, simulated."""
+    for size, changes, level in ((2, 0, 1), (2, 2, 3), (3, 1, 2)):
+        stream = Evolving(size, level, epochs=2, changes=changes)
+        laws = [enumerate_stream(stream, answer) for answer in (0, 1)]
+        best = sum(max(law.get(sent, 0) for law in laws) for sent in set(laws[0]) | set(laws[1])) / 2
+        assert guessed(stream).once.share == pytest.approx(float(best), abs=1e-9)
+    summed = SecureSum(["a", "b", "c"], 2, people=1500, missing=300)
+    random, n, decay = np.random.default_rng(5), 200_000, float(summed.decay)
+    noise = random.geometric(1 - decay, (n, 3)) - random.geometric(1 - decay, (n, 3))
+    noise[:, 0] += 1
+    score = decay ** np.abs(noise - 1) / decay ** np.abs(noise)
+    best = score == score.max(axis=1, keepdims=True)
+    assert guessed(summed).once.share == pytest.approx((best[:, 0] / best.sum(axis=1)).mean(), abs=0.01)
+
+
+def enumerate_stream(protocol: Evolving, answer: int) -> dict[tuple[bytes, ...], Fraction]:
+    """The law of all reports of a device that always gives one answer, along every branch."""
+
+    def sent(bits: Any) -> tuple[bytes, ...]:
+        state, reports = protocol.begin(bits), []
+        for epoch in range(1, protocol.epochs + 1):
+            state, report = protocol.step(state, protocol.domain.labels[answer], epoch, bits)
+            reports.append(report)
+        return tuple(reports)
+
+    return exhaust(sent).law
 
 
 def test_what_respondents_read_of_the_known_examples() -> None:
     """Fear that the numbers do not carry is false, too."""
     shop = promises(asked([OLH(1000, 4)], RULES["once"]))
-    assert (
-        "thinks all 1,000 answers equally likely guesses yours right in 2.9 of 100 cases from your report"
-        in shop["guess"]
+    assert shop["line"] == (
+        "Your answers are scrambled on this device before they are sent. Example Institute cannot tell whether what "
+        "arrives is what you chose."
     )
-    assert shop["guess"].endswith("and in 0.1 without it.")
-    assert shop["band"] == "Protection: strong."
+    assert shop["guess"] == (
+        "Somebody who thinks all 1,000 answers equally likely guesses your answer right 0.1 times of 100 without your "
+        "report, and 2.9 times with it."
+    )
     four = promises(asked([GRR(["yes", "no"], "4/5") for _ in range(4)], RULES["once"]))
-    assert (
-        "right in 69 of 100 cases from your report, and all 4 answers in 23; without it in 50 and 6.3." in four["guess"]
-    )
-    assert four["band"] == "Protection: strong."
-    assert "Nobody gets to see what you chose" in four["seen"]
-    loose = promises(staged([LGRR(["yes", "no"], "1", "2")], values=2, epochs=30))
-    assert "in at most 89 from all 30 together if your answer stays the same, and in 50 without any" in loose["guess"]
-    assert "may be able to make a good guess" in loose["seen"]
-    for said in (shop, four, loose):
-        assert "nearly so" not in " ".join(said.values())
-        assert "more than 99.9 %" not in " ".join(said.values())
+    assert four["guess"].count("right 50 times of 100 without your report, and 69 times with it.") == 4
+    assert "cannot tell whether" in four["line"]
+    amber = promises(asked([GRR(["yes", "no"], 2)], RULES["once"]))["line"]
+    assert amber.endswith("From what arrives, Example Institute can guess 88 of 100 answers right.")
+    red = promises(asked([GRR(["yes", "no"], 4)], RULES["once"]))["line"]
+    assert red.endswith("can guess 98 of 100 answers right, and so find out what you chose.")
 
 
 def test_fear_and_comfort_are_those_of_the_guesses() -> None:
-    """Weak from 90 right guesses of 100, moderate from 75; not where the reports add less than 10, nor by epsilon."""
-    found, seen = set(), set()
+    """Colours from 75 and 90 right guesses of 100 with one report that adds 10; bands the same, from all reports."""
+    found, lines = set(), set()
     for survey in all_surveys():
         said, level, all_guesses = promises(survey), band(survey), guesses(survey)
         found.add(level)
@@ -741,17 +842,14 @@ def test_fear_and_comfort_are_those_of_the_guesses() -> None:
         by_guesses = WEAK if most > 0.9 - 1e-9 else MODERATE if most > 0.75 - 1e-9 else STRONG
         shown = survey.shows_changes or survey.budget_delta > Fraction(1, 10**6)
         assert level == (MODERATE if shown and by_guesses == STRONG else by_guesses)
-        assert ("nearly so" in said["seen"]) == ("openly" in said["seen"]) == (level == WEAK)
-        assert ("a good guess" in said["seen"]) == (by_guesses == MODERATE)
-        if "can find out" in said["seen"]:
-            known = [right.share for one in all_guesses for right in (one.once, one.always) if right.how != AT_MOST]
-            assert max(known) > 0.9 - 1e-9, "what is said to be so is so, and not only at most"
-        if "Nobody" in said["seen"] or "do not tell" in said["seen"]:
-            assert all(one.always.share - one.before < 0.25 for one in all_guesses)
-        assert "Nobody" not in said["seen"] or survey.relation != "sum"
-        seen.add(re.sub(r"(for|in at most|beside).*", "", said["seen"])[:40])
+        once = max((one.once for one in all_guesses if one.once.share - one.before >= 0.1 - 1e-9), default=Right(0.0))
+        assert ("of 100 answers right" in said["line"]) == (once.share > 0.75 - 1e-9), "comfort ends at 75"
+        assert "cannot tell whether" not in said["line"] or once.share < 0.75
+        assert ("find out" in said["line"]) == (once.share > 0.9 - 1e-9 and once.how != AT_MOST)
+        assert not any("find out" in text for name, text in said.items() if name != "line")
+        lines.add(re.sub(r"\d+", "#", said["line"]))
     assert found == {STRONG, MODERATE, WEAK}
-    assert len(seen) > 6
+    assert len(lines) > 6
 
 
 @each_small_survey
@@ -762,9 +860,6 @@ def test_odds_change_by_no_larger_factor(survey: Survey) -> None:
     assert float(survey.ratio) > stated[0] * 0.98
     if "in all" in said["factor"] and len(stated) > 1 and "\u00d7" not in said["factor"]:
         assert everything(survey) <= stated[1] * (1 + 1e-12)
-    for question in survey if len(survey) > 1 else ():
-        (most,) = numbers(said["questions"], rf"{question.id} [^;]*factor ([\d,.]*\d)\)")
-        assert question.protocol.ratio <= Fraction(most)
 
 
 def streams(rows: np.ndarray, survey: Survey, answers: tuple[int, ...]) -> dict[tuple[int, ...], float]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from deniable.audit.verdict import audit
 from deniable.errors import MismatchError, SpecError
 from deniable.files import tally_files, write_reports
-from deniable.privacy.audit import audit
 from deniable.protocols import GRR, OUE, Reports
-from deniable.protocols.secure_sum import SecureSum
+from deniable.protocols.numeric.secure_sum import SecureSum
 from deniable.randomness import Simulation
 from deniable.specs import canonical_bytes
 from deniable.surveys import Question, Survey, SurveyTally

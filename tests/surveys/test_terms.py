@@ -77,6 +77,8 @@ def test_the_file_gives_the_survey_again() -> None:
         ({"retention": "all"}, "tally or reports"),
         ({"retention": "tally", "delete_days": 0}, "a whole number from 1 to 366"),
         ({"retention": "reports", "delete_days": 7}, '"delete_days" goes with'),
+        ({"results": "open"}, 'only where it is "public"'),
+        ({"results": "private"}, 'only where it is "public"'),
         ({"min_reports": 0}, "smallest number of answers"),
         ({"replaces": "f00"}, "64 hexadecimal digits"),
         ({"version": 1}, "unknown key 'owner'"),
@@ -91,6 +93,22 @@ def test_what_is_wrong_is_said(changes: dict[str, Any], message: str) -> None:
 def test_a_number_in_another_form_is_not_canonical() -> None:
     with pytest.raises(DeniableError, match="canonical form"):
         Survey.from_spec(spec(budget={"group": "acme", "epsilon": "8/2"}))
+
+
+def test_results_are_for_everybody_only_where_the_terms_allow_it() -> None:
+    public = replace(SURVEY, terms=replace(TERMS, results="public"))
+    assert "results" not in SURVEY.spec()
+    assert public.spec()["results"] == "public"
+    assert Survey.from_spec(public.spec()) == public
+    assert public.fingerprint != SURVEY.fingerprint
+    with pytest.raises(SpecError, match="results are private or public"):
+        replace(TERMS, results="secret")
+    draft = {"name": "n", "owner": "o", "purpose": "p", "days": 1, "epsilon": 1, "people": 100}
+    draft["questions"] = [{"id": "meat", "text": "Do you eat meat?", "answers": ["yes", "no"]}]
+    for given, made in (({}, "private"), ({"results": "private"}, "private"), ({"results": "public"}, "public")):
+        terms = Survey.from_draft(draft | given).terms
+        assert terms is not None
+        assert terms.results == made
 
 
 # -- the calendar --------------------------------------------------------------------------------------

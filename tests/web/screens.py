@@ -1,13 +1,16 @@
 """Pictures of the pages for README and docs: light, dark and phone.
 
 `python -m tests.web.screens` starts a service, answers and looks around in a real browser, and writes
-docs/assets/screens/*.png. The answers are made up; what a crowd said is fixed by seeds, coins are not.
+docs/assets/screens/*.png; `python -m tests.web.screens new results` takes only these. The answers are made up; what a
+crowd said is fixed by seeds, coins are not.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +38,7 @@ MODES: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 780}, "color_scheme": "light", "is_mobile": True, "has_touch": True},
 }
 BREADS = ("sourdough", "rye", "spelt", "ciabatta", "pita", "pumpernickel", "brioche", "none of these")
+BROTE = ("Sauerteig", "Roggen", "Dinkel", "Ciabatta", "Pita", "Pumpernickel", "Brioche", "keines davon")
 TOWNS = ("Aachen", "Bonn", "Cologne", "Düren", "elsewhere")
 SHARES = (0.30, 0.22, 0.15, 0.12, 0.08, 0.06, 0.045, 0.025)
 
@@ -44,10 +48,23 @@ def bakery() -> Survey:
         Question("diet", "Do you follow a diet for medical reasons?", GRR(["yes", "no"], epsilon=1)),
         Question("bread", "Which bread do you eat most?", OUE(BREADS, epsilon=1)),
     ]
+    return guild("Bread and health", questions, "The Bakers' Guild", "to bake what people can and like to eat")
+
+
+def bakery_in_german() -> Survey:
+    questions = [
+        Question("diet", "Halten Sie aus medizinischen Gründen Diät?", GRR(["ja", "nein"], epsilon=1)),
+        Question("bread", "Welches Brot essen Sie am meisten?", OUE(BROTE, epsilon=1)),
+    ]
+    return guild(
+        "Brot und Gesundheit", questions, "Die Bäckerzunft", "um zu backen, was Menschen essen können und mögen"
+    )
+
+
+def guild(name: str, questions: list[Question], owner: str, purpose: str) -> Survey:
     rule = Longitudinal(epochs=2)
     usual = terms(longitudinal=rule, budget=8, min_reports=100, late=30)
-    own = replace(usual, owner="The Bakers' Guild", purpose="to bake what people can and like to eat")
-    return Survey("Bread and health", questions, own)
+    return Survey(name, questions, replace(usual, owner=owner, purpose=purpose))
 
 
 def remedy() -> Survey:
@@ -93,6 +110,7 @@ def fill_habits(service: Service) -> None:
 def fill(service: Service, survey: Survey) -> None:
     """A crowd that grows, and comes to like rye."""
     last = current(survey)
+    (yes, no), breads = (question.protocol.domain.labels for question in survey)
     with open_store(service.store) as store:
         for step, epoch in enumerate(range(last - 7, last + 1)):
             n, bits = 2500 + 400 * step, Simulation(step)
@@ -100,10 +118,10 @@ def fill(service: Service, survey: Survey) -> None:
             shares = np.array(SHARES)
             shares[1] += 0.012 * step
             shares[0] -= 0.012 * step
-            diets = np.where(uniform[0] < 0.18, "yes", "no").tolist()
-            breads = np.array(BREADS)[np.searchsorted(np.cumsum(shares), uniform[1]).clip(0, 7)].tolist()
+            diets = np.where(uniform[0] < 0.18, yes, no).tolist()
+            eaten = np.array(breads)[np.searchsorted(np.cumsum(shares), uniform[1]).clip(0, 7)].tolist()
             reports = [
-                np.asarray(q.protocol.privatize(given, bits)) for q, given in zip(survey, (diets, breads), strict=True)
+                np.asarray(q.protocol.privatize(given, bits)) for q, given in zip(survey, (diets, eaten), strict=True)
             ]
             ids = bits.words(2 * n).view(np.uint8).reshape(n, 16).copy()
             store.add([Batch(survey.fingerprint, epoch, ids, np.concatenate(reports, axis=1))])
@@ -117,22 +135,31 @@ def survey_page(tab: Any, service: Service, survey: Survey) -> None:
 
 def life(tab: Any, service: Service, survey: Survey) -> None:
     survey_page(tab, service, survey)
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     tab.locator("section[aria-label='Life of a report']").evaluate("section => section.scrollIntoView()")
 
 
 def dashboard(tab: Any, service: Service, survey: Survey) -> None:
-    tab.goto(service.dashboard(survey))
-    tab.get_by_label("Analyst's token").fill(service.analyst)
-    tab.get_by_role("button", name="Sign in").click()
-    tab.wait_for_selector(".chart")
-    tab.wait_for_selector(".live.on")
-    panel = tab.locator("[data-question=bread]")
-    panel.locator("summary", has_text="Over time").click()
-    panel.locator(".uplot canvas").wait_for()
-    panel.get_by_label("If some reports were fake").fill("12")
+    board(tab, service, survey)
+    tab.locator("[data-question=diet] .tabs button").nth(2).click()
+    tab.locator("[data-question=diet] [data-tab=fakes] input").fill("12")
+    tab.locator("[data-question=bread] .tabs button").nth(1).click()
+    tab.locator("[data-question=bread] .uplot canvas").wait_for()
     tab.wait_for_timeout(1500)
     tab.evaluate("scrollTo(0, 0)")
+
+
+def board(tab: Any, service: Service, survey: Survey, query: str = "") -> None:
+    """The dashboard of a survey, signed in."""
+    tab.goto(service.dashboard(survey) + query)
+    tab.locator("input[type=password]").fill(service.analyst)
+    tab.locator("form button").click()
+    tab.wait_for_selector(".chart")
+    tab.wait_for_selector(".live.on")
+
+
+def german(tab: Any, service: Service, survey: Survey) -> None:
+    board(tab, service, bakery_in_german(), "?lang=de")
 
 
 def designed(tab: Any, service: Service, survey: Survey) -> None:
@@ -141,11 +168,8 @@ def designed(tab: Any, service: Service, survey: Survey) -> None:
 
 
 def decided(tab: Any, service: Service, survey: Survey) -> None:
-    tab.goto(service.dashboard(remedy()))
-    tab.get_by_label("Analyst's token").fill(service.analyst)
-    tab.get_by_role("button", name="Sign in").click()
+    board(tab, service, remedy())
     tab.locator(".verdict summary").click()
-    tab.wait_for_selector(".chart")
 
 
 def parts(tab: Any, service: Service, survey: Survey) -> None:
@@ -156,10 +180,7 @@ def parts(tab: Any, service: Service, survey: Survey) -> None:
 
 
 def panels(tab: Any, service: Service, survey: Survey) -> None:
-    tab.goto(service.dashboard(habits()))
-    tab.get_by_label("Analyst's token").fill(service.analyst)
-    tab.get_by_role("button", name="Sign in").click()
-    tab.wait_for_selector("[data-question='habits.sleep'] .chart")
+    board(tab, service, habits())
 
 
 def planner(tab: Any, service: Service, survey: Survey) -> None:
@@ -169,9 +190,55 @@ def planner(tab: Any, service: Service, survey: Survey) -> None:
 
 def sent(tab: Any, service: Service, survey: Survey) -> None:
     survey_page(tab, service, survey)
-    tab.click("form >> text=Randomize and send")
+    tab.click("form >> text=Scramble and send")
     tab.wait_for_selector("text=your report is counted")
     tab.click("summary >> text=bytes")
+
+
+DRAFT: dict[str, Any] = {
+    "name": "Sleep and coffee",
+    "owner": "City Health Institute",
+    "purpose": "To plan help where it is needed",
+    "days": 30,
+    "people": 5000,
+    "epsilon": "1",
+    "results": "public",
+    "questions": [
+        {"id": "pills", "text": "Do you take pills to sleep?", "answers": ["yes", "no", "prefer not to say"]},
+        {"id": "drink", "text": "What do you drink most?", "answers": ["coffee", "tea", "water", "something else"]},
+        {
+            "id": "sleep",
+            "text": "How long do you sleep?",
+            "answers": {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"},
+        },
+    ],
+}
+
+
+def new(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(f"{service.address}/new?lang=en")
+    file = {"name": "draft.json", "mimeType": "application/json", "buffer": json.dumps(DRAFT).encode()}
+    tab.locator("input[type=file]").set_input_files(file)
+    tab.wait_for_selector("section.promise")
+
+
+def published(tab: Any, service: Service, survey: Survey) -> None:
+    new(tab, service, survey)
+    tab.get_by_label("Administrator's token").fill(service.admin)
+    tab.get_by_role("button", name="Publish now").click()
+    tab.wait_for_selector("svg.qr")
+
+
+def opened() -> Survey:
+    """A survey whose results everybody may read."""
+    made = bakery()
+    assert made.terms is not None
+    return replace(made, name="Bread and health, in public", terms=replace(made.terms, results="public"))
+
+
+def results(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(f"{service.address}/r/{opened().fingerprint}?lang=en")
+    tab.wait_for_selector(".chart")
 
 
 def index(tab: Any, service: Service, survey: Survey) -> None:
@@ -191,7 +258,11 @@ SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "life": life,
     "sent": sent,
     "dashboard": dashboard,
+    "german": german,
     "planner": planner,
+    "new": new,
+    "published": published,
+    "results": results,
     "designed": designed,
     "decided": decided,
     "parts": parts,
@@ -206,7 +277,7 @@ WHOLE = {
 }
 """Of these an element is shown, of the others the page, cut where it gets long."""
 LONGEST = 2300
-ONCE = {"designed": "light", "decided": "light", "parts": "light", "panels": "light", "arabic": "phone"}
+ONCE = {**dict.fromkeys(("german", "designed", "decided", "parts", "panels", "published"), "light"), "arabic": "phone"}
 """Of these one picture is enough."""
 
 
@@ -218,26 +289,28 @@ def pictures() -> Iterator[tuple[str, str]]:
                 yield name, mode
 
 
-def _served(directory: str, survey: Survey) -> AbstractContextManager[Service]:
-    return serving(Path(directory), survey, remedy(), habits(), translated())
+def _served(directory: str, *surveys: Survey) -> AbstractContextManager[Service]:
+    return serving(Path(directory), *surveys, opened(), remedy(), habits(), translated())
 
 
 @contextmanager
 def stage() -> Iterator[tuple[Service, Survey]]:
-    survey = bakery()
-    with tempfile.TemporaryDirectory() as directory, _served(directory, survey) as service:
+    survey, other = bakery(), bakery_in_german()
+    with tempfile.TemporaryDirectory() as directory, _served(directory, survey, other) as service:
         fill(service, survey)
+        fill(service, other)
+        fill(service, opened())
         fill_habits(service)
         fill_remedy(service)
         yield service, survey
 
 
-def shoot(target: Path = TARGET) -> list[Path]:
-    """Take all pictures."""
+def shoot(target: Path = TARGET, only: Sequence[str] = ()) -> list[Path]:
+    """Take all pictures, or only those of these names."""
     target.mkdir(parents=True, exist_ok=True)
     written = []
     with stage() as (service, survey), chromium() as browser:
-        for name, mode in pictures():
+        for name, mode in ((name, mode) for name, mode in pictures() if not only or name in only):
             settings = MODES[mode]
             context = new_context(browser, **settings, reduced_motion="reduce")
             tab = context.new_page()
@@ -257,5 +330,5 @@ def shoot(target: Path = TARGET) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for path in shoot():
+    for path in shoot(only=sys.argv[1:]):
         print(path.relative_to(TARGET.parents[2]))

@@ -49,6 +49,52 @@ def test_a_failing_test_of_the_sdk_would_be_noticed(tmp_path: Path):
     assert done.returncode != 0
 
 
+REACT = """
+export declare function useEffect(effect: () => void | (() => void), watched: readonly unknown[]): void;
+export declare function useRef<T>(value: T | null): { readonly current: T | null };
+"""
+
+
+def compiled(folder: Path, types: Path) -> subprocess.CompletedProcess[str]:
+    """The examples under `tsc --strict`, with these types of the SDK."""
+    (folder / "react.d.ts").write_text(REACT, encoding="utf-8")
+    paths = {
+        "deniable": types / "deniable.d.ts",
+        "deniable/embed": types / "embed.d.ts",
+        "react": folder / "react.d.ts",
+    }
+    options = {
+        "strict": True,
+        "noEmit": True,
+        "target": "es2022",
+        "module": "esnext",
+        "moduleResolution": "node",
+        "lib": ["es2022", "dom", "dom.iterable"],
+        "jsx": "preserve",
+        "types": [],
+        "baseUrl": str(folder),
+        "paths": {name: [str(path)] for name, path in paths.items()},
+    }
+    examples = [str(WEB.parent / "examples" / name) for name in ("typed.ts", "survey.tsx")]
+    settings = {"compilerOptions": options, "files": examples}
+    (folder / "tsconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    return run(tool("tsc"), "-p", str(folder / "tsconfig.json"))
+
+
+def test_the_types_of_every_kind_pass_tsc(tmp_path: Path):
+    done = compiled(tmp_path, WEB)
+    assert done.returncode == 0, done.stdout
+    script = f"import {{ KINDS }} from '{(WEB / 'deniable.js').as_uri()}'; console.log(JSON.stringify(KINDS.domains))"
+    kinds = set(json.loads(run(tool("node"), "--input-type=module", "--eval", script).stdout))
+    asked = set(re.findall(r'case "([a-z -]+)":', (WEB.parent / "examples" / "typed.ts").read_text(encoding="utf-8")))
+    assert asked == kinds, "every kind of answers is in the example"
+    # A kind that the example does not know is an error.
+    for name in ("deniable.d.ts", "embed.d.ts"):
+        text = (WEB / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace('"short text" |', '"pictures" | "short text" |'), encoding="utf-8")
+    assert "never" in compiled(tmp_path, tmp_path).stdout
+
+
 def test_the_package_holds_what_it_exports():
     done = run(tool("npm"), "pack", "--dry-run", "--json", "--offline")
     assert done.returncode == 0, done.stderr

@@ -164,6 +164,8 @@ def cases() -> Iterator[tuple[Protocol, list[Any]]]:
     for kind in discovered():
         for example in kind.examples():
             yield example, some_answers(example.domain)
+    for size, level in ((2, 1), (300, 3), (1000, "1/2"), (70, 8), (60_000, 6), (1 << 20, 2), ((1 << 26) - 9, 0.1)):
+        yield registered()["BlockDesign"](size, level), [0, 1, size // 3, size - 1]
 
 
 def discovered() -> list[type[Protocol]]:
@@ -499,12 +501,13 @@ def ids() -> Iterator[dict[str, Any]]:
 def stories(language: str = "en") -> Iterator[dict[str, Any]]:
     """What chance does to some answers, in the words of every protocol of this package."""
     ours = [kind for _, kind in sorted(registered().items()) if kind.__module__.startswith("deniable.")]
-    for kind in ours:
-        for example in kind.examples():
-            for seed, answer in enumerate(some_answers(example.domain)[:7]):
-                report = example.privatize([answer], Hashed(seed)).to_bytes()
-                texts = [step.text for step in example.explain(answer, report, language)[:-1]]
-                yield {"spec": example.spec(), "answer": answer_spec(answer), "seed": seed, "texts": texts}
+    told = [(example, some_answers(example.domain)[:7]) for kind in ours for example in kind.examples()]
+    told += [(registered()["BlockDesign"](size, 3), [0, size - 1]) for size in (300, 30_000)]
+    for example, given in told:
+        for seed, answer in enumerate(given):
+            report = example.privatize([answer], Hashed(seed)).to_bytes()
+            texts = [step.text for step in example.explain(answer, report, language)[:-1]]
+            yield {"spec": example.spec(), "answer": answer_spec(answer), "seed": seed, "texts": texts}
 
 
 def changes() -> Iterator[dict[str, Any]]:

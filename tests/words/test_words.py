@@ -118,14 +118,14 @@ FACTS = [
     *(word("duration.day", n=n) for n in (0, 1, 2, 1000)),
     *(duration(seconds) for seconds in (1, 60, 5400, 7200, 86_400, 7 * 86_400)),
     *(word("right.bound", n=Figure(digits)) for digits in ("0.1", "1", "99", "1234567.25")),
-    word("people", n=Figure("1"), source=word("people.report"), right=word("right.exact", n=1), before=2),
-    word("people", n=Figure("1.5"), source=word("people.sums"), right=word("right.about", n=Figure("1.5")), before=2),
+    word("terms.shown", n=Figure("1")),
+    word("terms.shown", n=Figure("1.5")),
     word("changes", epsilon=Figure("1234.5", grouped=False)),
     word("device.repeats", here=word("here.device")),
     word("storage", here=word("here.browser"), n=12_345),
-    word("secret.clear", names=Joined(["a"])),
-    word("secret.clear", names=Joined(["a", "b"])),
-    word("questions", questions=Joined([word("often.once"), "b", "c"], "; ")),
+    word("line.clear", names=Joined(["a"]), owner="x"),
+    word("line.clear", names=Joined(["a", "b"]), owner="x"),
+    word("line.clear", names=Joined([word("often.once"), "b", "c"], "; "), owner="x"),
     word("terms.often", n=3, length=duration(7 * 86_400)),
     word("report.node", name=word("level.ranges", n=4), report="x"),
     *(word("quoted", text=text) for text in ("yes", "3 km", "نعم", "שלום", "42", "🙂", "\u2068yes\u2069 x", "ok نعم")),
@@ -222,7 +222,7 @@ def test_python_and_the_browser_tell_the_same_stories(language: str) -> None:
 
 def test_a_sentence_without_its_facts_is_an_error() -> None:
     with pytest.raises(KeyError):
-        catalogue().say("page.asked", owner="x")
+        catalogue().say("survey.by", owner="x")
     with pytest.raises(KeyError):
         catalogue().say("page.nothere")
     with pytest.raises(KeyError):

@@ -1,31 +1,24 @@
-/** One survey on the dashboard: what is shown of it, and the numbers as they change. */
+/** One survey on the dashboard: its findings as they change, three controls, and the rest folded away. */
 
 import { ROOT } from "./api.js";
-import { campaignCard, health, phase, specCard, tile } from "./cards.js";
+import { campaignCard, health, specCard, strength, wellness } from "./cards.js";
 import { Comparison } from "./compare.js";
-import { bdi, focusOn, h, newId, show, update } from "./dom.js";
+import { bdi, copier, download, focusOn, h, newId, show, update } from "./dom.js";
 import { read } from "./document.js";
-import { count, decimal, period, plural } from "./format.js";
+import { tell } from "./finding.js";
+import { count, decimal, period } from "./format.js";
 import { QuestionPanel } from "./panel.js";
 import { documentIn, inLanguage, sayer } from "./translated.js";
+import { say } from "./words.js";
 
-const METHODS = {
-  "norm-sub": "norm-sub: nearest",
-  power: "power: a long tail",
-  "base-cut": "base-cut: very many",
-  norm: "norm: unbiased",
-  "norm-mul": "norm-mul: ratios",
-  clip: "clip: none below 0",
-};
+const METHODS = ["norm-sub", "power", "base-cut", "norm", "norm-mul", "clip"];
 const PAUSE = 5000; // milliseconds between two loads that news alone ask for
+const SOON = 200; // milliseconds that something may take before a sign says that it is on its way
 const LATEST = "latest";
 
 const ALL = "all"; // what all strata together are called
 const FEW_STRATA = 4; // more are not all shown at first
 const FEW_TABLES = 4;
-
-const FIRSTS = [["", "the first"], [LATEST, "the latest alone"]];
-const LASTS = [["", "the latest"]];
 
 /** The questions to show: of an answer with several parts, one per part, each with its own protocol. */
 function parts(question, text, said) {
@@ -37,10 +30,11 @@ function parts(question, text, said) {
   const { strata, inner, groups = strata && [{ name: ALL, protocol: inner }, ...strata] } = protocol;
   if (!groups) return [{ ...question, text }];
   const names = (view) => view?.map((i) => protocol.domain.columns[i].name);
+  const titled = (name) => (strata && name === ALL ? say("board.everybody") : said(name));
   return groups.map(({ name, protocol: own }, i) => ({
     id,
     part: name,
-    text: `${text} – ${said(name)}`,
+    text: `${text} – ${titled(name)}`,
     protocol: own,
     stratum: strata && name,
     columns: names(protocol.views?.[i]),
@@ -52,12 +46,19 @@ export const keyOf = ({ id, part }) => (part ? `${id}.${part}` : id);
 
 /** Lives until another survey is opened. */
 export class Board {
-  state = { first: "", last: "", level: 0.95, at: "once", about: "population", post: "norm-sub", view: "both", top: 25, order: "auto", bins: null };
+  state = { first: "", last: "", level: 0.95, at: "once", about: "population", post: "norm-sub", view: "raw", top: 25, order: "auto", bins: null };
+  /** What the address asks for, behind its #: that part is never sent to the service. */
+  asked = new URLSearchParams(location.hash.slice(1));
+  #usual;
   #api;
   #place;
   #stop = new AbortController();
-  #tiles = h("div", { class: "tiles" });
-  #live = h("span", { class: "live" }, "connecting");
+  #answers = h("span", { class: "chip answers" });
+  #live = h("span", { class: "live" }, say("board.live.begin"));
+  #busy = h("p", { class: "busy", role: "status", hidden: true }, say("board.busy"));
+  #pending = 0;
+  #period = h("summary", {}, say("board.loading"));
+  #well = h("summary", {}, say("board.loading"));
   #health = h("div", {});
   #note = h("div", {});
   #campaign = h("div", {});
@@ -85,15 +86,16 @@ export class Board {
     this.survey = survey;
     // Memoized answers repeat their noise: several periods say no more than one, which is the one to look at.
     if (survey.terms.keeps && survey.terms.longitudinal.epochs > 1) this.state.first = LATEST;
-    const many = survey.questions.length > 1;
     this.#strata = [...new Set(survey.questions.flatMap(({ protocol: { strata = [], stratumNames } }) => stratumNames ?? strata.map(({ name }) => name)))];
     this.state.stratum = this.#strata.length > FEW_STRATA ? ALL : "";
     const tables = survey.questions.filter(({ protocol: { views } }) => views);
     this.#columns = [...new Set(tables.flatMap(({ protocol: { domain } }) => domain.columns.map(({ name }) => name)))];
     [this.state.down, this.state.along] = [tables.some(({ protocol: { views } }) => views.length > FEW_TABLES) ? this.#columns[0] : "", ""];
+    this.#usual = { ...this.state };
+    for (const end of ["first", "last"]) if (/^(\d*|latest)$/.test(this.asked.get(end) ?? "no")) this.state[end] = this.asked.get(end);
     const asked = inLanguage(survey).questions;
     const shown = (question, i) => parts(question, asked[i].text, sayer(survey, question.id));
-    this.panels = survey.questions.flatMap((question, i) => shown(question, i).map((part) => new QuestionPanel(this, part, many ? i + 1 : 0)));
+    this.panels = survey.questions.flatMap((question, i) => shown(question, i).map((part) => new QuestionPanel(this, part)));
     this.compare = new Comparison(this);
   }
 
@@ -102,29 +104,53 @@ export class Board {
   }
 
   async start() {
+    const { fingerprint, epsilon } = this.survey;
     const { name, terms } = inLanguage(this.survey);
-    document.title = `${name}: dashboard`;
+    document.title = say("board.page", { name });
+    const audit = h("a", { href: `${ROOT}audit/${fingerprint}` }, say("board.link.audit"));
     show(
       this.#place,
+      h("p", { class: "soft owner" }, bdi(terms.owner)),
       h("h1", {}, bdi(name)),
-      h("p", {}, h("b", {}, bdi(terms.owner)), " · ", bdi(terms.purpose), " ", this.#live),
-      this.#tiles,
       this.#controls(),
+      this.#busy,
       this.#error,
-      this.#note,
       this.#campaign,
-      this.panels.map(({ element }) => element),
+      this.#panels(),
+      this.#note,
       this.compare.element,
-      h("div", { class: "columns" }, specCard(this.survey), this.#health),
+      h("p", { class: "soft row" }, say("board.protection", { band: strength(this.survey), epsilon: decimal(epsilon) }), " ", audit),
+      h("details", { class: "operator" }, this.#well, h("div", { class: "columns" }, specCard(this.survey), this.#health)),
     );
     focusOn(this.#place.querySelector("h1"));
+    const menus = [...this.#place.querySelectorAll(".menu")];
+    const fold = ({ type, key, target }) => menus.forEach((menu) => (menu.open &&= type === "keydown" ? key !== "Escape" : menu.contains(target)));
+    for (const type of ["pointerdown", "keydown"]) addEventListener(type, fold, { signal: this.#stop.signal });
     await this.load();
+    this.compare.restore();
     const states = (on) => {
       this.#live.classList.toggle("on", on);
-      this.#live.textContent = on ? "live" : "not connected: trying again";
+      this.#live.textContent = say(on ? "board.live" : "board.live.off");
       if (on && this.#version === null) this.load(); // else the stream tells what changed
     };
     this.#api.follow(`${this.#base}/stream`, { signal: this.#stop.signal, onevent: (news) => this.#hear(news), onstate: states });
+  }
+
+  /** All panels; those of the strata of a question stand side by side. */
+  #panels() {
+    const found = [];
+    for (const panel of this.panels) {
+      const place = found.at(-1);
+      if (panel.stratum && place?.id === panel.id) place.panels.push(panel);
+      else found.push({ id: panel.stratum ? panel.id : null, panels: [panel] });
+    }
+    return found.map(({ id, panels }) => (id ? h("div", { class: "columns strata" }, panels.map(({ element }) => element)) : panels[0].element));
+  }
+
+  /** The ends of the common scale of a panel and those beside it; none where it stands alone. */
+  within(panel) {
+    if (!panel.stratum) return [];
+    return this.panels.filter(({ id, stratum, element }) => stratum && id === panel.id && !element.hidden).flatMap((one) => one.span);
   }
 
   #hear({ epoch, version }) {
@@ -144,51 +170,105 @@ export class Board {
     this.#stop.abort();
   }
 
+  /** Say that something is on its way, if it takes a while. */
+  async working(promise) {
+    const turn = (by) => {
+      this.#pending += by;
+      this.#busy.hidden = this.#pending === 0;
+    };
+    let begun = 0;
+    const timer = setTimeout(() => turn((begun = 1)), SOON);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      turn(-begun);
+    }
+  }
+
+  // -- the address -------------------------------------------------------------------------------
+
+  /** Write what is shown into the address: who opens it sees the same. */
+  remember() {
+    const own = Object.entries(this.state).filter(([name, value]) => value !== this.#usual[name]).map(([name, value]) => [name, value ?? ""]);
+    const compared = this.compare?.compared;
+    const all = [...own, ...(this.panels ?? []).flatMap((panel) => panel.parts), ...(compared ? [["compare", compared]] : [])];
+    history.replaceState(null, "", Object.assign(new URL(location.href), { hash: new URLSearchParams(all).toString() }));
+  }
+
+  /** Something else is asked for: write it down, and load it. */
+  ask() {
+    this.remember();
+    return this.working(this.load());
+  }
+
   // -- controls ----------------------------------------------------------------------------------
 
-  #select(name, words, options) {
-    const id = newId(name);
+  #select(name, options, attributes = {}) {
+    const asked = this.asked.get(name);
+    const found = asked === null ? null : options.find(([value]) => String(value ?? "") === asked);
+    if (found) this.state[name] = found[0];
     const change = ({ target }) => {
       const known = options.find(([value]) => String(value ?? "") === target.value);
       this.state[name] = known ? known[0] : target.value;
       if (name === "first" || name === "last") this.#straighten(name);
-      this.load();
+      this.ask();
     };
-    const select = h("select", { id, onchange: change });
+    const select = h("select", { onchange: change, ...attributes });
     for (const [value, text] of options) select.append(h("option", { value: value ?? "", selected: value === this.state[name] }, text));
     this.#selects[name] = select;
-    return h("div", {}, h("label", { for: id }, words), select);
+    return select;
+  }
+
+  #labelled(name, options) {
+    const id = newId(name);
+    return h("div", {}, h("label", { for: id }, say(`board.choose.${name}`)), this.#select(name, options, { id }));
+  }
+
+  /** A choice that shows no label: its value says what it is. */
+  #chip(name, options) {
+    return this.#select(name, options, { class: "chip", "aria-label": say(`board.choose.${name}`) });
+  }
+
+  /** Values with words of the catalogue. */
+  #words(name, values) {
+    return values.map((value) => [value, say(`board.choose.${name}.${value}`)]);
+  }
+
+  get #ends() {
+    return { first: [["", say("board.choose.first.all")], [LATEST, say("board.choose.first.latest")]], last: [["", say("board.choose.last.all")]] };
   }
 
   #controls() {
-    const tops = [10, 25, 100].map((n) => [n, `${n} most common`]);
-    return h(
-      "section",
-      { class: "card controls", "aria-label": "What is shown" },
-      this.#select("first", "From period (epoch)", FIRSTS),
-      this.#select("last", "To period", LASTS),
-      this.#select("level", "Confidence level", [[0.9, "90 %"], [0.95, "95 %"], [0.99, "99 %"]]),
-      this.#select("at", "Intervals hold for", [["once", "all at once"], ["each", "each by itself"]]),
-      this.#select("about", "Intervals are about", [["population", "everybody"], ["respondents", "those who answered"]]),
-      this.#select("view", "Estimates", [["both", "both kinds"], ["raw", "unbiased"], ["consistent", "consistent"]]),
-      this.#select("post", "Made consistent by", Object.entries(METHODS)),
-      this.#select("top", "Answers", [...tops, [null, "all"]]),
-      this.#select("bins", "Bins", [[null, "as the noise allows"], ...[10, 20, 50, 100].map((n) => [n, `about ${n}`])]),
-      this.#select("order", "Order", [["auto", "usual"], ["own", "as asked"], ["share", "most common first"]]),
-      ...this.#tableSelects(),
-      this.#strata.length ? this.#stratumSelect() : null,
+    const { first, last } = this.#ends;
+    const percents = [0.9, 0.95, 0.99].map((level) => [level, say("percent.line", { n: 100 * level })]);
+    const tops = [10, 25, 100].map((n) => [n, say("board.choose.top.some", { n })]);
+    const some = [10, 20, 50, 100].map((n) => [n, say("board.choose.bins.some", { n })]);
+    const posts = METHODS.map((name) => [name, say(`board.method.${name}`)]);
+    const strata = [["", say("board.choose.stratum.each")], [ALL, say("board.everybody")], ...this.#strata.map((name) => [name, name])];
+    const columns = [["", say("board.choose.any")], ...this.#columns.map((name) => [name, name])];
+    const method = h(
+      "div",
+      { class: "card controls" },
+      this.#labelled("at", this.#words("at", ["once", "each"])),
+      this.#labelled("about", this.#words("about", ["population", "respondents"])),
+      this.#labelled("view", this.#words("view", ["raw", "consistent"])),
+      this.#labelled("post", posts),
+      this.#labelled("top", [...tops, [null, say("board.choose.top.all")]]),
+      this.#labelled("bins", [[null, say("board.choose.bins.noise")], ...some]),
+      this.#labelled("order", this.#words("order", ["auto", "own", "share"])),
+      this.#columns.length ? ["down", "along"].map((name) => this.#labelled(name, columns)) : null,
     );
-  }
-
-  #tableSelects() {
-    if (!this.#columns.length) return [];
-    const options = [["", "any"], ...this.#columns.map((name) => [name, name])];
-    return [this.#select("down", "Rows of tables", options), this.#select("along", "Columns of tables", options)];
-  }
-
-  #stratumSelect() {
-    const own = this.#strata.map((name) => [name, name]);
-    return this.#select("stratum", "Strata", [["", "all of them"], [ALL, "together only"], ...own]);
+    return h(
+      "div",
+      { class: "chips", role: "group", "aria-label": say("board.choose") },
+      this.#answers,
+      h("details", { class: "menu" }, this.#period, h("div", { class: "card controls" }, this.#labelled("first", first), this.#labelled("last", last))),
+      this.#strata.length ? this.#chip("stratum", strata) : null,
+      this.#chip("level", percents),
+      h("span", { class: "row end" }, copier(() => location.href, say("board.share"), { class: "chip" })),
+      h("details", { class: "menu" }, h("summary", {}, say("board.choose.method")), method),
+    );
   }
 
   /** Show the panels of the stratum that was chosen, beside those of everybody, and the tables of the columns that were. */
@@ -211,7 +291,7 @@ export class Board {
   }
 
   #offerEpochs(epochs) {
-    for (const [name, fixed] of [["first", FIRSTS], ["last", LASTS]]) {
+    for (const [name, fixed] of Object.entries(this.#ends)) {
       const select = this.#selects[name];
       select.disabled = name === "last" && this.state.first === LATEST;
       if (select.options.length === epochs.length + fixed.length) continue;
@@ -256,7 +336,7 @@ export class Board {
 
   /** What is counted: where one device sends many, reports are not as many people's answers. */
   counted(n) {
-    return plural(n, this.#several ? "report" : "answer");
+    return say(this.#several ? "board.reports" : "board.answers", { n });
   }
 
   /** How intervals are asked for: all answers of a question at once, unless each is to hold by itself. */
@@ -284,8 +364,20 @@ export class Board {
     const query = { epochs: this.#range, about, bins, range: asked, post: "none", consistent: post };
     const replies = await this.#ask("estimates", query, { status: true, status_epochs: changed && `${changed[0]}..${changed.at(-1)}` });
     const readings = replies.map(({ series }) => series[0]);
-    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...read(documentIn(this.survey, one)), asked }]));
-    return [replies[0].status, new Map(named), new Set(readings.flatMap(({ notes }) => notes))];
+    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...this.#document(one), asked }]));
+    const notes = readings.flatMap(({ notes: own, sentences }) => own.map((note) => tell({ sentences }, note)));
+    return [replies[0].status, new Map(named), new Set(notes)];
+  }
+
+  /** A document with the names of its question in the language of the page. */
+  #document(one) {
+    return read(documentIn(this.survey, one));
+  }
+
+  /** The documents of all questions over a range of periods. */
+  async reading(epochs) {
+    const replies = await this.#ask("estimates", { epochs, about: this.state.about, post: "none", consistent: this.state.post });
+    return new Map(replies.flatMap(({ series: [{ questions }] }) => questions.map((one) => [keyOf(one), this.#document(one)])));
   }
 
   /** Changes by question from one range of periods to another. */
@@ -319,7 +411,6 @@ export class Board {
     try {
       const latest = this.state.first === LATEST;
       if (latest && this.#newest === null) this.#findNewest((await this.#api.json(`${this.#base}/status`)).epochs);
-      const asked = { ...this.state };
       const before = this.#newest;
       const [status, found, notes] = await this.#read(changed);
       status.epochs = this.#merge(changed, status.epochs);
@@ -331,12 +422,13 @@ export class Board {
       this.#show(status);
       await this.#combine();
       this.#warn(notes);
-      for (const panel of this.panels) panel.update(found.get(panel.key), asked);
       this.#choose();
+      for (const panel of this.panels) panel.update(found.get(panel.key));
+      for (const panel of this.panels) if (panel.stratum) panel.update(found.get(panel.key)); // now all ends of the scale are known
       this.#offerControls();
     } catch (error) {
       this.#version = null;
-      this.#error.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}. What is shown here is from before.`;
+      this.#error.textContent = `${tell({}, error.message)} ${say("board.old")}`;
     }
   }
 
@@ -348,23 +440,16 @@ export class Board {
   }
 
   #show(status) {
-    const { terms, lifetimeEpsilon } = this.survey;
+    const { terms } = this.survey;
     this.#offerEpochs(status.epochs);
-    const [first, last] = this.state.first === LATEST ? [this.#newest, this.#newest] : [this.state.first, this.state.last];
+    const latest = this.state.first === LATEST;
+    const [first, last] = latest ? [this.#newest, this.#newest] : [this.state.first, this.state.last];
     const chosen = status.epochs.filter(({ epoch }) => (first === "" || epoch >= first) && (last === "" || epoch <= last));
     this.#chosen = chosen;
     const n = chosen.reduce((sum, one) => sum + one.n, 0);
-    update(
-      this.#tiles,
-      tile(count(n), this.counted(n).split(" ")[1]),
-      tile(decimal(this.survey.epsilon), "epsilon of a submission"),
-      ...(this.survey.delta === null ? [] : [tile(this.survey.delta, "delta of a submission")]),
-      lifetimeEpsilon === null
-        ? tile("no bound", "on what all reports of a device tell together")
-        : tile(decimal(lifetimeEpsilon), "lifetime epsilon"),
-      tile(plural(chosen.length, "period"), chosen.length ? period(terms.epochs, chosen[0].epoch, chosen.at(-1).epoch) : "with answers"),
-      tile(...phase(status.state, terms)),
-    );
+    update(this.#answers, h("b", {}, count(n)), ` ${say(this.#several ? "board.reports.word" : "board.answers.word", { n })} `, this.#live);
+    this.#period.textContent = chosen.length ? period(terms.epochs, chosen[0].epoch, chosen.at(-1).epoch) : say("board.period.none");
+    this.#well.textContent = wellness(status);
     update(this.#health, health(this.survey, status));
   }
 
@@ -377,13 +462,13 @@ export class Board {
       return null; // a token of this round alone does not read the others
     });
     if (!reading) return;
-    const said = [`deniable estimate ${this.survey.fingerprint} --combined --from ${ROOT.replace(/\/$/, "")}`, level === 0.95 ? "" : ` --level ${level}`];
-    update(this.#campaign, campaignCard(this.survey, reading, said.join(""), this.#go));
+    const same = `deniable estimate ${this.survey.fingerprint} --combined --from ${ROOT.replace(/\/$/, "")}${level === 0.95 ? "" : ` --level ${level}`}`;
+    update(this.#campaign, campaignCard(this.survey, reading, same, this.#go));
   }
 
   /** What the service says that the intervals allow for. */
   #warn(notes) {
-    update(this.#note, [...notes].map((note) => h("p", { class: "card warn" }, `${note[0].toUpperCase()}${note.slice(1)}.`)));
+    update(this.#note, [...notes].map((note) => h("p", { class: "card warn" }, note)));
   }
 
   /** One reading per epoch of the range, for one question. Only epochs that changed are asked for. */
@@ -422,7 +507,7 @@ export class Board {
       candidates: panel.candidates,
       ...more,
     };
-    panel.save(await this.#api.text(`${this.#base}/estimates.csv`, query));
+    download(`${panel.name}.csv`, await this.working(this.#api.text(`${this.#base}/estimates.csv`, query)));
   }
 
   /** The command that prints the same numbers. */

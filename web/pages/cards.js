@@ -1,162 +1,131 @@
-/** The spec card and the ingest health: what a survey promises, and how its collection goes. */
+/** The spec card, the rounds of a campaign, and how the collection goes, for those who run it. */
 
 import { ROOT } from "./api.js";
-import { bars, ranges } from "./charts.js";
-import { read } from "./document.js";
-import { command, h, table } from "./dom.js";
-import { count, decimal, duration, factor, fraction, label, moment, percent, period, plural } from "./format.js";
+import { command, h, table, tile } from "./dom.js";
+import { card } from "./finding.js";
+import { count, decimal, factor, fraction, moment, period } from "./format.js";
 import { band, course, kept, lifetime } from "./promises.js";
+import { duration, has, joined, say } from "./words.js";
 
-const fact = (name, ...content) => [h("dt", {}, name), h("dd", {}, ...content)];
-const level = (epsilon) => `epsilon ${decimal(epsilon)} (odds change by at most ${factor(fraction(epsilon))})`;
+const fact = (name, ...content) => [h("dt", {}, say(`board.spec.${name}`)), h("dd", {}, ...content)];
+const level = (epsilon) => say("board.level", { epsilon: decimal(epsilon), factor: factor(fraction(epsilon)) });
+const link = (path, words) => h("a", { href: `${ROOT}${path}` }, words);
+
+/** How well answers are protected, in a word; of a protocol that this page does not know, that is not known either. */
+export function strength(survey) {
+  const found = band(survey);
+  return found ? say(`band.${found}`) : say("board.unknown");
+}
 
 export function specCard(survey) {
   const { terms, fingerprint } = survey;
   const { epochs } = terms.longitudinal;
-  const often = epochs === 1 ? "once" : `at most ${plural(epochs, "time")}, once in each period of ${duration(terms.epochs.seconds)}`;
+  const facts = { n: epochs, length: duration(terms.epochs.seconds) };
+  const often = epochs === 1 ? say("terms.once") : `${say("terms.often", facts)}; ${course(terms.longitudinal)}`;
+  const { round, rounds, kind } = terms.campaign ?? {};
+  const delta = survey.delta === null ? "" : ` ${say("board.delta", { delta: survey.delta })}`;
+  const { over } = survey.relation === "any" ? {} : survey.questions[0].protocol;
+  const protection = over ? say("board.between", { band: strength(survey), over }) : strength(survey);
+  const paths = [["s/", "asks"], ["v1/surveys/", "bytes"], ["audit/", "audit"]].map(([path, name]) => link(`${path}${fingerprint}`, say(`board.link.${name}`)));
   return h(
     "section",
-    { class: "card", "aria-label": "What the survey promises" },
-    h("h2", {}, "What the survey promises"),
+    { class: "card", "aria-label": say("board.spec") },
+    h("h2", {}, say("board.spec")),
     h(
       "dl",
       { class: "facts" },
-      fact("Owner", terms.owner),
-      fact("Purpose", terms.purpose),
-      fact("One submission", `${level(survey.epsilon)}${survey.delta === null ? "" : ` and delta ${survey.delta}`}`),
-      fact("Lifetime", `${overLifetime(survey)}; ${budget(terms.budget)}`),
-      fact("Protection", survey.relation === "any" ? band(survey) : `${band(survey)}, between ${survey.questions[0].protocol.over}`),
-      fact("How often", epochs === 1 ? often : `${often}; ${course(terms.longitudinal)}`),
-      fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),
-      fact("Kept", kept(survey)),
-      fact("Results shown", `from ${plural(terms.minReports, "answer")} on`),
-      terms.campaign ? fact("Round", `${terms.campaign.round} of ${terms.campaign.rounds} (${terms.campaign.kind}): a device answers one`) : null,
-      terms.replaces ? fact("Replaces", h("code", {}, terms.replaces)) : null,
-      fact("Fingerprint", h("code", {}, fingerprint)),
+      fact("owner", terms.owner),
+      fact("purpose", terms.purpose),
+      fact("once", `${level(survey.epsilon)}${delta}`),
+      fact("lifetime", `${survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon)}; ${budget(terms.budget)}`),
+      fact("protection", protection),
+      fact("often", often),
+      fact("open", say("terms.from", { from: moment(terms.opens), to: moment(terms.expires) })),
+      fact("kept", kept(survey)),
+      fact("results", say("terms.shown", { n: terms.minReports })),
+      terms.campaign ? fact("round", say("board.spec.round.text", { round, rounds, kind })) : null,
+      terms.replaces ? fact("replaces", h("code", {}, terms.replaces)) : null,
+      fact("fingerprint", h("code", {}, fingerprint)),
     ),
-    links(fingerprint),
+    h("p", { class: "row" }, paths, link(`audit/${fingerprint}#risk`, say("board.link.risk"))),
   );
 }
-
-const overLifetime = (survey) => (survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon));
 
 const budget = ({ epsilon, delta, group }) =>
-  `budget ${decimal(epsilon)}${delta === "0" ? "" : ` and delta ${delta}`} for “${group}”`;
-
-function links(fingerprint) {
-  const link = (path, words) => h("a", { href: `${ROOT}${path}` }, words);
-  return h(
-    "p",
-    {},
-    link(`s/${fingerprint}`, "The page that asks"),
-    " · ",
-    link(`v1/surveys/${fingerprint}`, "The very bytes"),
-    " · ",
-    link(`audit/${fingerprint}`, "Audit"),
-    " · ",
-    link(`audit/${fingerprint}#risk`, "What it risks"),
-  );
-}
+  say("board.budget", { epsilon: decimal(epsilon), delta: delta === "0" ? "" : ` ${say("board.delta", { delta })}`, group });
 
 /**
  * The rounds of a campaign with links, and one result from all of them, as the service's `/campaign` gives them. `go` opens
- * the dashboard of another round, `said` is the command that prints the same.
+ * the dashboard of another round, `same` is the command that prints the same.
  */
-export function campaignCard(survey, { kind, rounds, published, questions }, said, go) {
-  const link = ({ round, fingerprint }) => h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, `Round ${round}`);
+export function campaignCard(survey, { kind, rounds, published, questions }, same, go) {
+  const name = ({ round }) => say("board.round", { round });
+  const way = (one) => h("a", { href: `${ROOT}dashboard/${one.fingerprint}`, onclick: (event) => go(event, one.fingerprint) }, name(one));
   const rows = published.map((one) => [
-    one.fingerprint === survey.fingerprint ? h("b", {}, `Round ${one.round}, shown below`) : link(one),
-    phase(one.state, { opens: Date.parse(one.opens) / 1000, expires: Date.parse(one.expires) / 1000 }).join(", "),
+    one.fingerprint === survey.fingerprint ? h("b", {}, say("board.round.here", { round: one.round })) : way(one),
+    phase(one.state, { opens: Date.parse(one.opens) / 1000, expires: Date.parse(one.expires) / 1000 }),
     count(one.n),
     h("code", {}, one.fingerprint.slice(0, 12), "…"),
     one.made_from ? h("code", { title: one.made_from }, one.made_from.slice(0, 12), "…") : "–",
   ]);
+  const head = ["round", "state", "answers", "fingerprint", "made"].map((one) => say(`board.column.${one}`));
   return h(
     "section",
-    { class: "card", "aria-label": "All rounds together" },
-    h("h2", {}, `All rounds together: ${published.length} of ${rounds}`),
-    table(`Rounds of this ${kind}`, ["Round", "State", "Answers", "Fingerprint", "Made from the tally"], rows, { class: "periods" }),
-    questions.map((one) => [
-      h("h3", {}, one.text),
-      one.enough ? figures(one) : h("p", { class: "card warn" }, "Not enough answers yet."),
-      one.notes.map((note) => h("p", { class: "note" }, `${note[0].toUpperCase()}${note.slice(1)}.`)),
-    ]),
-    h("p", { class: "note" }, "The same from the command line:"),
-    command(said),
+    { class: "card", "aria-label": say("board.rounds") },
+    h("h2", {}, say("board.rounds.of", { n: published.length, of: rounds })),
+    table(say("board.rounds.table", { kind }), head, rows, { class: "periods" }),
+    questions.map((one) => card(one)),
+    h("p", { class: "note" }, say("board.command")),
+    command(same),
   );
 }
 
-/** One scale per unit; shares are drawn as bars. */
-function figures(document) {
-  const { text, level } = document;
-  const { rows, picture } = read(document);
-  const named = rows.map((row) => ({ ...row, label: label(row.label) }));
-  const title = `All rounds together: “${text}” with ${percent(level, 0)} intervals`;
-  if (picture === "bars") return bars(named.map(({ label: name, ...one }) => ({ label: name, bars: [one] })), { title });
-  const units = [...new Set(rows.map(({ unit }) => unit))];
-  return units.map((unit) => ranges(named.filter((row) => row.unit === unit), { title, unit }));
+const reasonOf = (reason) => (has(`board.refused.${reason}`) ? say(`board.refused.${reason}`) : reason);
+const refused = ({ rejected }) => Object.values(rejected).reduce((a, b) => a + b, 0);
+
+/** How the collection goes, in a few words. */
+export function wellness(status) {
+  if (refused(status)) return say("board.health.look", { n: refused(status) });
+  return say(status.clock ? "board.health.clock" : "board.health.well");
 }
 
-const REASONS = {
-  badPayload: "not a possible report",
-  conflict: "an id again, with another report",
-  epochClosed: "period closed",
-  epochTooEarly: "period not begun",
-  epochTooOld: "period long over",
-  notStarted: "survey not begun",
-};
-
 export function health(survey, status) {
-  const reasons = Object.entries(status.rejected).map(([reason, n]) => [REASONS[reason] ?? reason, count(n)]);
+  const reasons = Object.entries(status.rejected).map(([reason, n]) => [reasonOf(reason), count(n)]);
   const epochs = [...status.epochs].reverse();
+  const numbers = [["counted", status.accepted], ["again", status.duplicates], ["refused", refused(status)], ["waiting", status.lag.requests]];
+  const rows = epochs.map(({ epoch, state, n, sha256 }) => [
+    `${epoch}: ${period(survey.terms.epochs, epoch)}`,
+    say(`board.epoch.${state}`),
+    count(n),
+    sha256 ? h("code", {}, sha256.slice(0, 16), "…") : "–",
+  ]);
   return h(
     "section",
-    { class: "card", "aria-label": "Ingest health" },
-    h("h2", {}, "Ingest health"),
-    h(
-      "div",
-      { class: "tiles" },
-      tile(count(status.accepted), "counted"),
-      tile(count(status.duplicates), "came again, not counted"),
-      tile(count(Object.values(status.rejected).reduce((a, b) => a + b, 0)), "refused"),
-      tile(count(status.lag.requests), "waiting now"),
-    ),
-    reasons.length ? table("Refused by reason", ["Reason", "Submissions"], reasons, { class: "numbers" }) : h("p", { class: "note" }, "Nothing was refused."),
+    { class: "card", "aria-label": say("board.health") },
+    h("h2", {}, say("board.health")),
+    h("div", { class: "tiles" }, numbers.map(([name, n]) => tile(count(n), say(`board.health.${name}`)))),
+    reasons.length
+      ? table(say("board.refused"), [say("board.column.reason"), say("board.column.submissions")], reasons, { class: "numbers" })
+      : h("p", { class: "note" }, say("board.refused.none")),
     h("p", { class: "note" }, taken(survey.terms, status)),
-    status.clock && h("p", { class: "note" }, `Clock: ${status.clock}.`),
+    status.clock && h("p", { class: "note" }, say("board.clock", { text: status.clock })),
     epochs.length > 0 && h(
       "details",
       {},
-      h("summary", {}, plural(epochs.length, "period")),
-      table(
-        "Periods",
-        ["Period", "State", "Counted", "Hash of the final sums"],
-        epochs.map(({ epoch, state, n, sha256 }) => [
-          `${epoch}: ${period(survey.terms.epochs, epoch)}`,
-          state,
-          count(n),
-          sha256 ? h("code", {}, sha256.slice(0, 16), "…") : "–",
-        ]),
-        { class: "periods" },
-      ),
+      h("summary", {}, say("board.periods", { n: epochs.length })),
+      table(say("board.column.period"), ["period", "state", "counted", "hash"].map((one) => say(`board.column.${one}`)), rows, { class: "periods" }),
     ),
   );
 }
 
 /** Which reports would be counted if they came now. */
 function taken({ epochs }, { taken_epochs: open }) {
-  if (open.length === 0) return "No period takes reports now.";
+  if (open.length === 0) return say("board.taken.none");
   // A period that was closed early leaves a gap between the others.
   const starts = open.filter((epoch) => !open.includes(epoch - 1));
   const ends = open.filter((epoch) => !open.includes(epoch + 1));
-  const ranges = starts.map((first, i) => period(epochs, first, ends[i]));
-  return `Now taken: reports of ${open.length > 1 ? "the periods" : "the period"} ${ranges.join(" and ")} (UTC).`;
+  return say("board.taken", { n: open.length, periods: joined(starts.map((first, i) => period(epochs, first, ends[i]))) });
 }
 
 /** What a survey does at this moment, and when that ends or began. */
-export function phase(state, { opens, expires }) {
-  const when = { waiting: `opens ${moment(opens)}`, collecting: `until ${moment(expires)}`, over: `since ${moment(expires)}` };
-  return [{ waiting: "not open yet", collecting: "open" }[state] ?? state, when[state] ?? "by its owner"];
-}
-
-export const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
+export const phase = (state, { opens, expires }) => say(`board.phase.${state}`, { opens: moment(opens), expires: moment(expires) });

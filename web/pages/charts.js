@@ -1,11 +1,13 @@
 /**
  * Bars with interval whiskers, in our own SVG. Positions are percentages, so a chart fits any width without a script
  * that watches it, and labels are text that wraps. A bar is grey where its interval contains zero: it shows nothing yet.
- * Shares are drawn from 0 to 100 %, whatever the noise has made of an unbiased estimate; the numbers beside them are whole.
+ * Shares are drawn and written from 0 to 100 %, whatever the noise has made of an unbiased estimate; the table has it in full.
+ * Charts that are to be compared get a common scale (`within`).
  */
 
 import { h, svg } from "./dom.js";
 import { digitsFor, measured, percent, quantity, short } from "./format.js";
+import { say } from "./words.js";
 
 /** Round numbers that cover low .. high, about `wanted` of them. */
 export function ticks(low, high, wanted = 5) {
@@ -26,8 +28,8 @@ export const saysNothing = ({ low, high }) => high - low >= 1;
 /** Whether an end of an interval lies outside of what a share, or a difference of shares, can be. */
 export const cut = ({ low, high }, signed = false) => low < (signed ? -1 : 0) || high > 1;
 
-function scale(rows, floor, reach, signed) {
-  const ends = rows.flatMap((row) => row.bars).flatMap(({ value, low, high }) => [value, low - reach, high + reach]);
+function scale(rows, floor, reach, signed, within) {
+  const ends = [...within, ...rows.flatMap((row) => row.bars).flatMap(({ value, low, high }) => [value, low - reach, high + reach])];
   const possible = (x) => Math.min(1, Math.max(signed ? -1 : 0, x));
   const known = [...ends, floor ?? 0, 0].filter(Number.isFinite).map(possible);
   let [least, most] = [Math.min(...known), Math.max(...known)];
@@ -42,11 +44,11 @@ function line(x1, x2, y1, y2, kind) {
 }
 
 /** One bar from zero, its whisker, and how much further forgers could take it. */
-function bar({ value, low, high, two }, { at, from, to, possible }, top, height, reach) {
+function bar({ value, low, high }, { at, from, to, possible }, top, height, reach) {
   if (!Number.isFinite(value)) return [];
   const [left, right] = value < 0 ? [value, 0] : [0, value];
   const width = `${((100 * Math.max(0, Math.min(to, right) - Math.max(from, left))) / (to - from)).toFixed(3)}%`;
-  const kind = `bar${two ? " two" : ""}${covers({ low, high }) ? " unsure" : ""}`;
+  const kind = `bar${covers({ low, high }) ? " unsure" : ""}`;
   const middle = top + height / 2;
   const drawn = [svg("rect", { x: at(left), y: `${top}%`, width, height: `${height}%`, rx: 2, class: kind })];
   if (reach > 0) drawn.push(line(at(low - reach), at(high + reach), middle, middle, "fakes"));
@@ -59,17 +61,16 @@ function bar({ value, low, high, two }, { at, from, to, possible }, top, height,
 }
 
 /**
- * `rows`: { label, bars: [{ value, low, high, two }] }; `floor` is the smallest share that can be told from none, `reach`
- * how far forgers could move a share, `signed` writes a plus before what is positive.
+ * `rows`: { label, bars: [{ value, low, high }] }; `floor` is the smallest share that can be told from none, `reach`
+ * how far forgers could move a share, `signed` writes a plus before what is positive, `within` are ends that the scale has at least.
  */
-export function bars(rows, { title, floor = null, reach = 0, signed = false }) {
-  const place = scale(rows, floor, reach, signed);
+export function bars(rows, { title, floor = null, reach = 0, signed = false, within = [] }) {
+  const place = scale(rows, floor, reach, signed, within);
   const marks = ticks(place.from, place.to);
   const grid = () => marks.map((x) => line(at(x), at(x), 0, 100, x === 0 ? "zero" : "grid"));
   const { at } = place;
   const lines = rows.map(({ label, bars: own }) => {
-    const height = own.length > 1 ? 30 : 56;
-    const drawn = own.map((one, i) => bar(one, place, own.length > 1 ? 18 + 34 * i : 22, height, reach));
+    const drawn = own.map((one) => bar(one, place, 22, 56, reach));
     const limit = floor === null ? [] : [line(at(floor), at(floor), 0, 100, "floor")];
     return h(
       "div",
@@ -91,12 +92,15 @@ export function bars(rows, { title, floor = null, reach = 0, signed = false }) {
 function written({ value, low, high }, signed) {
   if (!Number.isFinite(value)) return "–";
   if (!signed && saysNothing({ low, high })) {
-    return h("small", {}, low <= 0 && high >= 1 ? "anything is possible" : "wider than the scale");
+    return h("small", {}, say(low <= 0 && high >= 1 ? "board.any" : "board.wider"));
   }
   const digits = digitsFor((high - low) / 2);
-  const sign = (x) => `${signed && x > 0 ? "+" : ""}${percent(x, digits)}`;
-  return [sign(value), h("small", {}, ` ${sign(low).replace(/\u00a0%$/, "")} to ${sign(high)}`)];
+  const inside = (x) => (signed ? x : Math.min(1, Math.max(0, x)));
+  const sign = (x) => `${signed && x > 0 ? "+" : ""}${percent(inside(x), digits)}`;
+  return [sign(value), h("small", {}, ` ${say("range", { from: sign(low).replace(/\s?%$/, ""), to: sign(high) })}`)];
 }
+
+const spanned = (low, high, stderr) => ({ from: measured(low, stderr), to: measured(high, stderr) });
 
 /**
  * Numbers that are no shares, on one scale in their own unit: `rows` are { label, value, stderr, low, high }. `ends` is
@@ -113,7 +117,7 @@ export function ranges(rows, { title, unit = "", ends = [], reach = 0 }) {
       "div",
       { class: "line" },
       h("div", { class: "name" }, label),
-      h("div", { class: "value" }, measured(value, stderr, unit), " ", h("small", {}, `${measured(low, stderr)} to ${measured(high, stderr)}`)),
+      h("div", { class: "value" }, measured(value, stderr, unit), " ", h("small", {}, say("range", spanned(low, high, stderr)))),
       svg(
         "svg",
         { "aria-hidden": "true" },
@@ -150,10 +154,10 @@ function pictured([low, high], top, { title, unit, yName }, draw) {
 }
 
 /** The shares of bins in the order of their numbers: `bins` are { begin, end, value, low, high }. */
-export function histogram(bins, { title, unit }) {
-  const top = Math.min(1, 1.05 * Math.max(...bins.map(({ high }) => high)));
+export function histogram(bins, { title, unit, within = [] }) {
+  const top = Math.min(1, 1.05 * Math.max(...bins.map(({ high }) => high), ...within));
   const ends = [bins[0].begin, bins.at(-1).end];
-  return pictured(ends, top, { title, unit, yName: "share" }, (x, y) =>
+  return pictured(ends, top, { title, unit, yName: say("board.axis.share") }, (x, y) =>
     bins.map((bin) => {
       const [left, right] = [x(bin.begin), x(bin.end)];
       const [middle, cap] = [(left + right) / 2, Math.min(1, (right - left) / 6)];
@@ -179,7 +183,7 @@ export function histogram(bins, { title, unit }) {
  */
 export function cumulative(points, marks, { title, unit }) {
   const ends = [points[0].end, points.at(-1).end];
-  return pictured(ends, 1, { title, unit, yName: "share up to this number" }, (x, y) => {
+  return pictured(ends, 1, { title, unit, yName: say("board.axis.upto") }, (x, y) => {
     const corner = (command, at, share) => `${command}${x(at).toFixed(3)} ${y(share).toFixed(3)}`;
     const steps = points.slice(1).map((point, i) => [points[i], point]);
     const lower = steps.flatMap(([from, to], i) => [corner(i ? "L" : "M", from.end, from.low), corner("L", to.end, from.low)]);
@@ -202,7 +206,7 @@ export function cumulative(points, marks, { title, unit }) {
 /**
  * Two numbers at once: `rows` are rectangles { begin, end } of the first, upwards, and { second_begin, second_end } of the second,
  * each with its share. Darker is more people per area, so that a narrow rectangle does not look empty; a dot where the interval contains zero.
- * `square` draws both numbers to one scale.
+ * `square` draws both numbers to one scale. Below it are a key, and the words of the rectangle that was touched.
  */
 export function heatMap(rows, { title, names, interval, square = false }) {
   const area = (row) => (row.end - row.begin) * (row.second_end - row.second_begin);
@@ -214,7 +218,7 @@ export function heatMap(rows, { title, names, interval, square = false }) {
   const y = (value) => 100 - (100 * (value - bottom)) / (top - bottom);
   const words = (row) => {
     const [value, low, high] = [row.value, row.low, row.high].map((share) => percent(share, digitsFor(row.stderr)));
-    return `${row.label}: ${value}, from ${low} to ${high} (${interval})`;
+    return say("board.map.cell", { name: row.name, value, low, high, interval });
   };
   const map = svg(
     "svg",
@@ -243,7 +247,26 @@ export function heatMap(rows, { title, names, interval, square = false }) {
     const ratio = (right - left) / (top - bottom);
     Object.assign(map.style, { aspectRatio: `${ratio}`, height: "auto", width: `min(calc(100% - 4.2rem), ${(30 * ratio).toFixed(1)}rem)` });
   }
-  return map;
+  const usual = rows.reduce((sum, row) => sum + area(row), 0) / rows.length;
+  return touchable(map, key(most * usual, rows.some((row) => Math.abs(area(row) / usual - 1) > 1e-6)));
+}
+
+const STEPS = 5;
+
+/** What the strengths of a colour stand for: shares up to `most`, of rectangles of the usual size if they differ. */
+function key(most, usual = false) {
+  const box = (i) => svg("rect", { x: `${(100 * i) / STEPS}%`, width: `${100 / STEPS}%`, height: "100%", class: "bar", "fill-opacity": i / (STEPS - 1) });
+  const strengths = svg("svg", { "aria-hidden": "true" }, Array.from({ length: STEPS }, (_, i) => box(i)));
+  return h("p", { class: "note strengths" }, percent(0, 0), strengths, percent(most, digitsFor(most / 2)), usual ? ` ${say("board.map.usual")}` : "");
+}
+
+/** A picture whose parts have titles: the title of the part that is touched or pointed at stands below it. */
+export function touchable(picture, ...below) {
+  const tell = ({ target, currentTarget }) => {
+    const words = target.closest("[title]")?.title ?? target.closest("g")?.querySelector("title")?.textContent;
+    if (words) currentTarget.querySelector("output").textContent = words;
+  };
+  return h("div", { class: "touchable", onclick: tell, onpointerover: tell }, picture, below, h("output", { class: "note" }, say("board.map.touch")));
 }
 
 const swatch = (kind) => svg("svg", { "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%", class: kind }));

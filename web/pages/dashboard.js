@@ -1,12 +1,15 @@
-/** The analyst's page: sign in, choose a survey, look at estimates that change as answers come in. */
+/** The analyst's page: sign in, choose a survey, look at findings that change as answers come in. */
 
 import { Survey } from "../deniable.js";
 import { ROOT } from "./api.js";
 import { Board } from "./board.js";
 import { phase } from "./cards.js";
 import { focusOn, h, show } from "./dom.js";
+import { tell } from "./finding.js";
 import { decimal } from "./format.js";
+import { languageChoice, sayFrame } from "./language.js";
 import { signIn } from "./signin.js";
+import { preferred, say, speak } from "./words.js";
 
 const CHECKED_TOKEN = "v1/surveys/"; // any survey's status tells whether a token is good
 
@@ -14,18 +17,22 @@ const main = document.querySelector("main");
 let [api, board] = [null, null];
 
 const pinned = () => /\/dashboard\/([^/]+)$/.exec(location.pathname)?.[1] ?? null;
+const chosen = () => new URL(location.href).searchParams.get("lang");
+
+/** An address of the dashboard, in the language that was chosen. */
+const address = (path) => `${ROOT}${path}${chosen() ? `?lang=${chosen()}` : ""}`;
 
 async function open(fingerprint) {
   board?.stop();
   board = null;
-  show(main, h("p", { class: "note", role: "status" }, "Loading…"));
+  show(main, h("p", { class: "note", role: "status" }, say("board.loading")));
   try {
     const survey = await Survey.fetch(ROOT, fingerprint, undefined, { toAnswer: false });
     board = new Board(main, api, survey, go);
     await board.start();
     return;
   } catch (error) {
-    show(main, h("section", { class: "card warn", role: "alert" }, h("h1", {}, "This survey cannot be shown"), h("p", {}, `${error.message}.`)));
+    show(main, h("section", { class: "card warn", role: "alert" }, h("h1", {}, say("board.cannot")), h("p", {}, tell({}, error.message))));
   }
   title();
 }
@@ -35,21 +42,21 @@ const title = () => focusOn(main.querySelector("h1"));
 
 function go(event, fingerprint) {
   event.preventDefault(); // a new page would forget the token
-  history.pushState(null, "", `${ROOT}dashboard/${fingerprint}`);
+  history.pushState(null, "", address(`dashboard/${fingerprint}`));
   open(fingerprint);
 }
 
 function choose(surveys) {
-  document.title = "Dashboard";
+  document.title = say("page.dashboard");
   const seconds = (text) => Date.parse(text) / 1000;
   const link = (fingerprint, words) =>
     h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, words);
   const facts = ({ owner, state, opens, expires, epsilon, replaced_by: next, round, rounds }) => [
     owner,
-    phase(state, { opens: seconds(opens), expires: seconds(expires) }).join(", "),
-    `epsilon ${decimal(epsilon)}`,
-    ...(round ? [`round ${round} of ${rounds}`] : []),
-    ...(next ? [`replaced by ${next.slice(0, 12)}…`] : []),
+    phase(state, { opens: seconds(opens), expires: seconds(expires) }),
+    say("field.epsilon", { epsilon: decimal(epsilon) }),
+    ...(round ? [say("board.round.of", { round, rounds })] : []),
+    ...(next ? [say("board.replaced", { next: next.slice(0, 12) })] : []),
   ];
   const entry = (survey) =>
     h(
@@ -65,16 +72,16 @@ function choose(surveys) {
   const chain = (one) => (known.has(one.next_round) ? [one, ...chain(known.get(one.next_round))] : [one]);
   const chains = surveys.filter(({ fingerprint }) => !later.has(fingerprint)).map(chain);
   const links = (rounds) =>
-    rounds.map(({ fingerprint, round, state }) => h("li", {}, link(fingerprint, `Round ${round}`), `, ${state}`));
+    rounds.map(({ fingerprint, round, state }) => h("li", {}, link(fingerprint, say("board.round", { round })), `, ${say(`board.state.${state}`)}`));
   const whole = (rounds) => {
     const card = entry(rounds.at(-1));
-    if (rounds.length > 1) card.append(h("ul", { "aria-label": "Rounds" }, links(rounds)));
+    if (rounds.length > 1) card.append(h("ul", { "aria-label": say("board.rounds.list") }, links(rounds)));
     return card;
   };
   const order = ["collecting", "waiting", "over", "closed"];
   const place = (rounds) => order.indexOf(rounds.at(-1).state);
   const sorted = chains.sort((a, b) => place(a) - place(b) || a[0].name.localeCompare(b[0].name));
-  show(main, h("h1", {}, "Dashboard"), sorted.length ? sorted.map(whole) : h("p", {}, "No survey is published yet."));
+  show(main, h("h1", {}, say("page.dashboard")), sorted.length ? sorted.map(whole) : h("p", {}, say("board.none")));
   title();
 }
 
@@ -88,15 +95,15 @@ function nowhere() {
   return h(
     "section",
     { class: "card warn", role: "alert" },
-    h("h1", {}, "There is no such survey here"),
-    h("p", {}, "You are signed in, but the fingerprint in this page’s address is of no survey that is collected here. Is all of it there?"),
-    h("p", { class: "row" }, h("a", { href: ROOT }, "All surveys"), h("a", { href: `${ROOT}dashboard`, onclick: leave }, "Dashboard")),
+    h("h1", {}, say("board.nowhere")),
+    h("p", {}, say("board.nowhere.text")),
+    h("p", { class: "row" }, h("a", { href: ROOT }, say("board.nowhere.all")), h("a", { href: `${ROOT}dashboard`, onclick: leave }, say("page.dashboard"))),
   );
 }
 
 function leave(event) {
   event.preventDefault();
-  history.pushState(null, "", `${ROOT}dashboard`);
+  history.pushState(null, "", address("dashboard"));
   route();
 }
 
@@ -116,6 +123,24 @@ async function route(known = null) {
   else choose(known ?? (await api.surveys()));
 }
 
-addEventListener("popstate", () => api && route());
-show(main, h("h1", {}, "Dashboard"), h("p", {}, "What the crowd thinks, as far as the noise lets it be seen."), signIn(enter));
-main.querySelector("input").focus();
+/** Everything in the language that is spoken now; the address keeps what was shown. */
+async function begin() {
+  sayFrame();
+  if (api) return route();
+  document.title = say("page.dashboard");
+  show(main, h("h1", {}, say("page.dashboard")), h("p", {}, say("board.intro")), signIn(enter));
+  return main.querySelector("input").focus();
+}
+
+async function change(language) {
+  await speak(language);
+  const here = new URL(location.href);
+  here.searchParams.set("lang", language);
+  history.replaceState(null, "", here);
+  await begin();
+}
+
+addEventListener("popstate", () => api && location.hash !== "#main" && route()); // that is the way past the header
+await speak(preferred(chosen(), ...navigator.languages));
+document.querySelector("header.top > div").append(languageChoice(change));
+begin();

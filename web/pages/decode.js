@@ -81,6 +81,15 @@ function subset(domain, size, members, bytes, at) {
   return { rows, text: say("report.set", { answers: listed(domain, found) }), supports: found };
 }
 
+/** A subset that is written as a hash function and a cell: the law says which answers they support. */
+function seededSubset({ domain, cells, parts, supports }, bytes, at) {
+  const { seed, cell } = parts(bytes);
+  const all = domain.size <= ENUMERATED ? Array.from({ length: domain.size }, (_, v) => v).filter((v) => supports(v, bytes)) : null;
+  const facts = { rows: String(seed), group: String(cell), groups: String(cells) };
+  const text = all ? say("report.set", { answers: listed(domain, all) }) : say("report.group.of", facts);
+  return { rows: [{ from: at, to: at + bytes.length, meaning: say("bytes.hash", facts) }], text, supports: all };
+}
+
 function hadamard(domain, size, blocks, bytes, at) {
   const blockSize = 2 ** bitLength(Math.ceil(size / blocks));
   const output = number(bytes);
@@ -376,7 +385,8 @@ export const DECODERS = {
   "block of bits, twice": blockOfBits,
   "end, twice": oneEnd,
   hash: local,
-  subset: ({ domain }, spec, bytes, at) => subset(domain, domain.size, spec.subset_size, bytes, at),
+  subset: (protocol, _spec, bytes, at) =>
+    protocol.supports ? seededSubset(protocol, bytes, at) : subset(protocol.domain, protocol.domain.size, protocol.count, bytes, at),
   block: ({ domain }, spec, bytes, at) => hadamard(domain, domain.size, spec.blocks, bytes, at),
   "hashed answer, twice": cohort(oneCell),
   "hashed bits": cohort(bitwise),

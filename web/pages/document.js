@@ -21,6 +21,8 @@ export function read(document) {
     rows: main.flatMap(({ rows }) => rows),
     /** What shows the table: "bars", "points", "histogram", "map", "matrix" or "lines". */
     picture: main.at(-1)?.picture ?? EMPTY[document.kind] ?? "points",
+    /** The marks of rows: which quantile, or which other figure, a row is. */
+    marked: new Map(document.sections.flatMap(({ rows, marks = [] }) => marks.map((mark) => [rows[mark.row], mark]))),
     section: (id) => document.sections.find((one) => one.id === id) ?? null,
   };
 }

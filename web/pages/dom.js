@@ -1,5 +1,7 @@
 /** Elements from names, attributes and children. Text is always text: nothing here parses HTML. */
 
+import { say } from "./words.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(element, attributes, children) {
@@ -78,6 +80,9 @@ export function table(caption, head, rows, attributes = {}) {
   );
 }
 
+/** A number in large digits, and what it is. */
+export const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
+
 /** Save text as a file. */
 export function download(name, text, kind = "text/csv") {
   const url = URL.createObjectURL(new Blob([text], { type: kind }));
@@ -85,19 +90,20 @@ export function download(name, text, kind = "text/csv") {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
+/** A button that copies a text, and says so. */
+export function copier(text, words, attributes = {}) {
+  const copied = h("span", { role: "status", class: "hidden" });
+  const copy = async () => {
+    await navigator.clipboard?.writeText(text()).catch(() => undefined);
+    copied.textContent = button.textContent = say("copied");
+    setTimeout(() => ([button.textContent, copied.textContent] = [words, ""]), 1500);
+  };
+  const button = h("button", { type: "button", class: "small", onclick: copy, ...attributes }, words);
+  return [button, copied];
+}
+
 /** A command with a button that copies it. */
 export function command(text) {
-  const copied = h("span", { role: "status", class: "hidden" });
   const code = h("code", { tabindex: 0 }, text);
-  const copy = async () => {
-    await navigator.clipboard?.writeText(code.textContent).catch(() => undefined);
-    copied.textContent = "copied";
-    button.textContent = "Copied";
-    setTimeout(() => {
-      button.textContent = "Copy";
-      copied.textContent = "";
-    }, 1500);
-  };
-  const button = h("button", { type: "button", class: "small", onclick: copy, "aria-label": "Copy the command" }, "Copy");
-  return h("div", { class: "command" }, code, button, copied);
+  return h("div", { class: "command" }, code, copier(() => code.textContent, say("copy"), { "aria-label": say("copy.command") }));
 }

@@ -26,9 +26,9 @@ function reasonOf(reason) {
 
 export function history(survey, submissions) {
   return h(
-    "section",
-    { class: "card", "aria-label": say("sent.title") },
-    h("h2", {}, say("sent.title")),
+    "details",
+    { open: submissions.some(({ bytes }) => bytes) },
+    h("summary", {}, say("sent.title")),
     submissions.length
       ? h("ul", {}, submissions.map((submission) => entry(survey, submission)))
       : h("p", {}, say("sent.none")),
@@ -79,7 +79,7 @@ export function leaving(client, known, done) {
     await client.withdraw();
     await done();
     said.textContent = answer;
-    if (answer) element.hidden = false; // the answer is read before the rest is gone
+    if (answer) [element.hidden, element.open] = [false, true]; // the answer is read before the rest is gone
   };
 
   confirm.append(
@@ -98,8 +98,8 @@ export function leaving(client, known, done) {
   const begin = h("button", { type: "button", class: "danger", onclick: open }, say("leave.begin"));
   const text = h("p", {});
   const buttons = h("div", { class: "row" }, out, begin);
-  const heading = h("h2", {}, say("leave"));
-  const element = h("section", { class: "card", "aria-label": say("leave") }, heading, text, said, buttons, confirm);
+  const section = h("section", { "aria-label": say("leave") }, text, said, buttons, confirm);
+  const element = h("details", {}, h("summary", {}, say("leave")), section);
   const offer = ({ optedOut, remembers }) => {
     [element.hidden, out.hidden, begin.hidden] = [optedOut && !remembers, optedOut, !remembers];
     keep.textContent = say(optedOut ? "leave.cancel" : "leave.stay"); // who has left takes no part that could be kept

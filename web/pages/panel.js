@@ -1,94 +1,76 @@
-/** One question on the dashboard: bars, table, files, the poisoning slider, and the series over time. */
+/** One question on the dashboard: its finding with the picture, and behind tabs table, series, forgeries, files and method. */
 
-import { bars, covers, cumulative, cut, heatMap, histogram, legend, ranges, saysNothing } from "./charts.js";
+import { saysNothing } from "./charts.js";
 import { combobox } from "./combobox.js";
 import { consistent, quantiles } from "./document.js";
 import { command, download, h, newId, table, update } from "./dom.js";
-import {
-  count, decimal, decimals, digitsFor, label, measured, percent, period, quantity, rounded,
-} from "./format.js";
+import { byShare, finding, methodOf, nameOf, picture, ranked, remarks, span, tell } from "./finding.js";
+import { count, decimal, digitsFor, label, measured, percent, period, quantity } from "./format.js";
+import { exported, png } from "./export.js";
 import { Series } from "./series.js";
+import { figure, say, word } from "./words.js";
 
-const SORTED_FROM = 13;
-/** A change of a share, which is at most all of it. */
-const points = (change, digits) => `${(100 * Math.min(1, change)).toFixed(digits)}\u00a0points`;
 const LINES = 3;
-const MATRIX = 12; // items
 const FOUND = 20; // values that are followed over time
 const OVER_TIME = [0.25, 0.5, 0.75]; // quantiles
-const ALL_NUMBERS = 200; // of up to so many numbers, the ages of people say, all are shown: a histogram has no gaps
+const TABS = ["table", "time", "fakes", "files", "method"];
 
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
-const pValue = (p) => (p < 1e-15 ? "below 1e-15" : p < 1e-3 ? p.toExponential(1) : String(Number(p.toPrecision(2))));
-
+/** A change of a share, which is at most all of it. */
+const points = (change) => say("board.points", { n: figure((100 * Math.min(1, change)).toFixed(2), false) });
+const pValue = (p) => {
+  if (p < 1e-15) return say("board.p.below", { p: "1e-15" });
+  return p < 1e-3 ? p.toExponential(1) : decimal(Number(p.toPrecision(2)));
+};
 const note = (words) => h("p", { class: "note" }, words);
-const folded = (title, ...content) => h("details", {}, h("summary", {}, title), ...content);
-const toolRow = (button, words) => h("div", { class: "tools" }, button, h("span", { class: "note" }, words));
-/** Whom intervals are about, if it is not everybody. */
-const among = (about) => (about === "population" ? "" : ", among those who answered");
-
-const RESPONDENTS_ONLY =
-  "Intervals are about those who answered, without the error of having asked these people and not others.";
-const ONE_LOOK = [
-  "A wrong hypothesis is favoured with at most the probability of the level, if one of them is true",
-  "and one looks once, after a number of answers that was fixed beforehand.",
-  "If you look again and again, go by the p-values for any number of looks.",
-].join(" ");
-const RECTANGLES = [
-  "A dot marks a rectangle whose interval contains zero.",
-  "There are as many rectangles as stand out of the noise; “Bins” shows more rows and columns, with wider intervals.",
-].join(" ");
+const small = (words, onclick) => h("button", { type: "button", class: "small", onclick }, words);
 
 export class QuestionPanel {
   #board;
   #question;
+  #say = h("h2", { class: "headline" });
+  #about = h("p", { class: "soft" });
   #chart = h("div", {});
-  #about = h("p", { class: "note" });
-  #forgery = h("p", { class: "note" });
-  #warning = h("div", { role: "status" });
+  #remarks = h("div", { role: "status" });
   #decision = h("div", { role: "status" });
   #expected = h("details", { hidden: true }); // of what is discovered: the form for texts that somebody expects
-  #tablePlace = h("div", {});
-  #command = h("div", {});
-  #details;
-  #fakes;
+  #bar = h("div", { class: "tabs", role: "group" });
+  #tabs = {};
+  #slider = h("input", { id: newId("fakes"), type: "range", min: 0, max: 100, value: 0, step: 1 });
+  #forged = h("output", { for: this.#slider.id });
   #series;
   #seriesPlace = h("div", { class: "series" });
   #seriesTable = h("div", {});
-  #epochs = null; // of answers that change: the shares of every period are one estimate
-  #epochsPlace = h("div", { class: "series" });
+  #periods = null; // of answers that change: the shares of every period are one estimate
+  #periodsPlace = h("div", { class: "series" });
   #chosen = null;
-  #raw = null;
-  #asked = null; // what the estimates were asked for with: the controls may have moved on since
+  #doc = null;
+  #filter = {}; // of a table of more than two columns: the answer of each further one, by its name
+  #form = null;
   candidates = [];
   /** Of a distribution: the range whose share is wanted, such as "25..45". */
   range = null;
-  #rangeForm = null;
-  #filter = {}; // of a table of more than two columns: the answer of each further one, by its name
+  /** Which tab is open. */
+  tab = null;
 
-  constructor(board, question, number) {
+  constructor(board, question) {
     this.#board = board;
     this.#question = question;
     this.open = Boolean(question.protocol.domain.open);
-    this.#fakes = this.#slider();
-    this.#details = this.#tools();
-    this.over = folded("Over time", this.#seriesPlace, this.#adder(), this.#seriesTable);
-    this.over.addEventListener("toggle", () => this.over.open && this.drawSeries());
+    this.restore(board.asked);
+    this.#makeTabs();
     this.#series = new Series(this.#seriesPlace);
     this.element = h(
       "section",
-      { class: "card", "aria-label": question.text, "data-question": this.key },
-      h("h2", {}, number ? `${number}. ${question.text}` : question.text),
+      { class: "card finding", "aria-label": question.text, "data-question": this.key },
+      this.#say,
       this.#about,
-      this.#forgery,
-      this.#warning,
       this.#decision,
-      this.open ? this.#textForm() : null,
+      this.open ? this.#candidateForm("texts") : null,
       this.#chart,
+      this.#remarks,
       this.#expected,
-      this.#fakes.element,
-      this.#details,
-      this.over,
+      this.#bar,
+      TABS.map((name) => this.#tabs[name].place),
     );
   }
 
@@ -116,306 +98,244 @@ export class QuestionPanel {
     return this.#question.columns;
   }
 
-  #textForm() {
-    const help = "The answers are open text: how common one is can be estimated, but not which there are.";
-    return this.#candidateForm("Texts to look for, one per line", help, "Look for these");
+  // -- its part of the address -----------------------------------------------------------------------
+
+  /** What makes this view, as pairs of a name and a text. */
+  get parts() {
+    const { tab, range, candidates } = this;
+    const moved = this.#slider.value === "0" ? "" : this.#slider.value;
+    const filter = Object.keys(this.#filter).length ? JSON.stringify(this.#filter) : "";
+    const lines = this.#chosen?.own ? this.#chosen.join() : "";
+    const all = { tab, range, texts: candidates.join("\n"), fakes: moved, filter, lines };
+    return Object.entries(all).filter(([, value]) => value).map(([name, value]) => [`${name}.${this.key}`, value]);
   }
 
+  restore(asked) {
+    const own = (name) => asked.get(`${name}.${this.key}`);
+    if (TABS.includes(own("tab"))) this.tab = own("tab");
+    if (/^[-+.,\de]+$/.test(own("range") ?? "")) this.range = own("range");
+    this.candidates = own("texts")?.split("\n").filter(Boolean) ?? [];
+    this.#slider.value = own("fakes") ?? "0";
+    if (own("lines")) this.#pick(own("lines").split(",").map(Number).filter((i) => i >= 0));
+    try {
+      this.#filter = JSON.parse(own("filter") ?? "{}");
+    } catch {
+      this.#filter = {}; // an address that somebody has shortened
+    }
+  }
+
+  #pick(places) {
+    this.#chosen = Object.assign(places, { own: true });
+  }
+
+  // -- tabs ------------------------------------------------------------------------------------------
+
+  #makeTabs() {
+    this.#bar.setAttribute("aria-label", say("board.tabs"));
+    for (const name of TABS) {
+      const place = h("div", { class: "tab", id: newId("tab"), "data-tab": name, hidden: this.tab !== name });
+      const toggle = () => this.show(this.tab === name ? null : name);
+      const states = { "aria-expanded": String(this.tab === name), "aria-controls": place.id };
+      const button = h("button", { type: "button", onclick: toggle, ...states }, say(`board.tab.${name}`));
+      this.#tabs[name] = { button, place };
+      this.#bar.append(button);
+    }
+    this.#tabs.time.place.append(this.#seriesPlace, this.#adder() ?? "", this.#seriesTable);
+    const moved = () => {
+      this.#draw();
+      this.#board.remember();
+    };
+    this.#slider.addEventListener("input", moved);
+    this.#tabs.fakes.place.append(h("p", {}, h("label", { for: this.#slider.id }, say("board.fakes"))), this.#slider, h("p", {}, this.#forged));
+    const files = [["CSV", () => this.#board.csv(this)], ["PNG", () => this.#save("png")], ["SVG", () => this.#save("svg")]];
+    const save = h("div", { class: "row" }, files.map(([name, click]) => small(name, click)));
+    this.command = h("div", {});
+    this.#tabs.files.place.append(save, note(say("board.command")), this.command);
+  }
+
+  /** Open this tab and close the others; nothing closes them all. */
+  show(wanted) {
+    this.tab = wanted;
+    for (const [name, { button, place }] of Object.entries(this.#tabs)) {
+      place.hidden = name !== wanted;
+      button.setAttribute("aria-expanded", name === wanted);
+    }
+    this.#fill();
+    this.#board.remember();
+  }
+
+  /** What is behind a tab is made only if somebody looks at it. */
+  #fill() {
+    if (!this.#doc) return;
+    if (this.tab === "table") this.#fillTable();
+    if (this.tab === "time") this.drawSeries();
+    if (this.tab === "method") update(this.#tabs.method.place, this.#method());
+  }
+
+  /** The card as it is drawn, as a file. */
+  async #save(kind) {
+    const parts = [this.#say, this.#about, this.#chart];
+    const name = `${this.name}.${kind}`;
+    if (kind === "svg") return download(name, exported(this.element, parts), "image/svg+xml");
+    return download(name, await png(this.element, parts), "image/png");
+  }
+
+  get name() {
+    return `${this.#board.survey.fingerprint.slice(0, 8)}-${this.key}`;
+  }
+
+  // -- texts that somebody looks for -------------------------------------------------------------
+
   /** Open text is estimated for texts that somebody names; what is discovered is found sooner if somebody expects it. */
-  #candidateForm(words, help, button) {
+  #candidateForm(name) {
     const id = newId("candidates");
-    const field = h("textarea", { id, rows: 3, placeholder: "rye\nsourdough", "aria-describedby": `${id}-help` });
+    const field = h("textarea", { id, rows: 3, placeholder: say("board.texts.example"), "aria-describedby": `${id}-help` }, this.candidates.join("\n"));
     const submit = (event) => {
       event.preventDefault();
       this.candidates = [...new Set(field.value.split("\n").map((line) => line.trim()).filter(Boolean))];
-      this.#board.load();
+      this.#board.ask();
     };
     return h(
       "form",
       { onsubmit: submit },
-      h("label", { for: id }, words),
+      h("label", { for: id }, say(`board.${name}`)),
       field,
-      h("p", { class: "note", id: `${id}-help` }, help),
-      h("button", { type: "submit", class: "second" }, button),
+      h("p", { class: "note", id: `${id}-help` }, say(`board.${name}.help`)),
+      h("button", { type: "submit", class: "second" }, say(`board.${name}.go`)),
     );
   }
 
   #expect() {
-    this.#expected.hidden = this.kind !== "found" || !this.#raw.enough || !this.#raw.n;
+    this.#expected.hidden = this.kind !== "found" || !this.#doc.enough || !this.#doc.n;
     if (this.#expected.hidden || this.#expected.firstChild) return;
-    const help = "Answers that you expect are found at smaller shares than others. The stated rate of false finds still holds.";
-    this.#expected.append(h("summary", {}, "Expected answers"), this.#candidateForm("Texts that you expect, one per line", help, "Search again"));
+    this.#expected.append(h("summary", {}, say("board.expected")), this.#candidateForm("expect"));
   }
 
-  #slider() {
-    const id = newId("fakes");
-    const input = h("input", { id, type: "range", min: 0, max: 100, value: 0, step: 1, oninput: () => this.#draw() });
-    const text = h("output", { for: id });
-    const element = h("div", { hidden: true, class: "forgery" }, h("h3", {}, h("label", { for: id }, "If some reports were fake")), input, h("p", {}, text));
-    return { input, text, element };
-  }
+  // -- forgeries -------------------------------------------------------------------------------------
 
-  /** Ever finer towards zero: few fakes are the interesting ones. */
-  #fakeReports(n) {
-    return Math.round(n * (Number(this.#fakes.input.value) / 100) ** 2);
-  }
-
-  /** What forgers could do to figures that are not drawn with a mark of their own for it. */
-  #tellFakes() {
-    const { n, trust: { poisoning } } = this.#raw;
-    const fakes = this.#fakeReports(n);
-    const [figure, write] = {
-      series: ["a share", (x) => points(x, 2)],
-      distribution: ["the mean", (x) => quantity(Number(x.toPrecision(3)), this.unit)],
-      ranges: ["the share of a range", (x) => points(x, 2)],
-      rectangles: ["the share of a rectangle", (x) => points(x, 2)],
-    }[this.kind];
-    this.#fakes.element.classList.toggle("idle", !fakes);
-    this.#fakes.text.textContent = fakes
-      ? `If ${count(fakes)} of the ${count(n)} were fake, ${figure} could move by up to ${write((fakes / n) * poisoning)}, on top of the noise.`
-      : `Move the slider: one fake report in a hundred moves ${figure} by up to ${write(0.01 * poisoning)}.`;
-  }
-
-  /** How many fake reports the slider stands at. */
+  /** How many fake reports the slider stands at. Ever finer towards zero: few fakes are the interesting ones. */
   get fakes() {
-    return this.#raw?.n ? this.#fakeReports(this.#raw.n) : 0;
+    return this.#doc?.n ? Math.round(this.#doc.n * (Number(this.#slider.value) / 100) ** 2) : 0;
   }
 
-  /** A new document, as the state `asked` wanted it: shares unbiased, with their consistent form next to them. */
-  update(raw, asked) {
-    [this.#raw, this.#asked] = [raw, asked];
+  /** What forgers could do; how far they could move what is drawn. */
+  #tellFakes() {
+    const { n, trust: { poisoning, forgery }, rows } = this.#doc;
+    const units = new Set(rows.map(({ unit }) => unit));
+    const known = poisoning !== null && (this.inShares || this.shape || this.periods || units.size === 1);
+    const { button, place } = this.#tabs.fakes;
+    button.hidden = !known || !rows.length;
+    place.hidden = this.tab !== "fakes" || button.hidden;
+    if (button.hidden) return 0;
+    const inUnits = !this.inShares && !this.periods && this.kind !== "ranges";
+    const write = inUnits ? (x) => quantity(Number(x.toPrecision(3)), this.unit) : points;
+    const move = (this.fakes / n) * poisoning;
+    const facts = { figure: word(`board.moves.${MOVES[this.kind] ?? (inUnits ? "figure" : "share")}`) };
+    const said = this.fakes
+      ? say("board.fakes.moved", { ...facts, fakes: this.fakes, of: n, move: write(move) })
+      : say("board.fakes.still", { ...facts, move: write(0.01 * poisoning) });
+    this.#forged.textContent = `${said} ${tell(this.#doc, forgery)}`;
+    return this.inShares && !this.plane && !this.table2 ? move : inUnits && !this.shape ? move : 0;
+  }
+
+  // -- drawing ---------------------------------------------------------------------------------------
+
+  /** A new document. */
+  update(doc) {
+    this.#doc = doc;
     this.#draw();
-    if (this.over.open) this.drawSeries();
+    this.#fill();
   }
 
-  get #numbers() {
-    return "number" in this.#question.protocol.domain;
-  }
-
-  /** Numbers and short lists keep their order, unless another one is chosen. */
-  get #byShare() {
-    const { order } = this.#board.state;
-    return order === "share" || (order === "auto" && !this.#numbers && this.#raw.rows.length >= SORTED_FROM);
-  }
-
-  #ranked() {
-    const { rows: answers } = this.#raw;
-    return answers.map((_, i) => i).sort((a, b) => answers[b].value - answers[a].value);
-  }
-
-  /** The answers of the chart: the most common, and of few enough numbers all. */
-  #shown() {
-    const { top } = this.#board.state;
-    const whole = this.#numbers && !this.#byShare && this.#raw.rows.length <= ALL_NUMBERS;
-    const most = this.#ranked().slice(0, whole ? undefined : (top ?? undefined));
-    return this.#byShare ? most : most.sort((a, b) => a - b);
+  /** What a chart of this panel spans, for a scale that several have. */
+  get span() {
+    return this.#doc ? span(this.#doc, this.#board.state) : [];
   }
 
   #draw() {
-    const raw = this.#raw;
-    const { view } = this.#board.state;
-    const { level, at, about, post } = this.#asked;
-    const { n, protocol, trust, facts } = raw;
-    const { noise_floor: floor, epsilon } = trust;
-    const { axes } = raw.main[0] ?? {};
-    const answers = n ? raw.rows : []; // before the first answer the rows have no values
-    const smallest = facts.smallest ?? floor;
+    const doc = this.#doc;
+    if (!doc) return;
+    const { state } = this.#board;
+    const { n, trust, facts, decision, enough } = doc;
+    const answered = n && doc.rows.length && enough;
     this.#expect();
-    const visible = n && this.shares && smallest !== null && smallest < 1;
-    const words = [this.key, protocol, `epsilon ${decimal(epsilon)}`, this.#board.counted(n)];
-    if (visible) words.push(`smallest visible share ${percent(smallest, digitsFor(smallest))}`);
-    this.#about.textContent = words.join(" · ");
-    this.#forgery.textContent = trust.forgery;
-    update(this.#warning, trust.warning && h("p", { class: "card warn" }, sentence(trust.warning)));
-    update(this.#decision, raw.decision && this.#verdict(raw.decision));
-    this.#fakes.element.hidden = !answers.length || trust.poisoning === null;
-    this.#details.hidden = !answers.length;
-    if (!answers.length) return update(this.#chart, this.#empty());
-    this.over.hidden = this.epochs;
-    if (this.epochs || this.shape) this.#tellFakes();
-    if (this.epochs) return this.#drawEpochs();
-    if (this.plane) return this.#drawMap();
-    if (this.shape) return this.#drawDistribution();
-    if (!this.shares) return this.#drawValues();
-    const fakes = this.#fakeReports(n);
-    const reach = (fakes / n) * (trust.poisoning ?? 0);
-    this.#fakes.element.classList.toggle("idle", !fakes);
-    this.#fakes.text.textContent = fakes
-      ? `If ${count(fakes)} of the ${count(n)} were fake, shares could move by up to ${points(reach, 2)}, on top of the noise (red).`
-      : `Move the slider: one fake report in a hundred moves a share by up to ${points(0.01 * trust.poisoning, 1)}.`;
-    const one = ({ value, low, high }, two) => ({ value, low, high, two });
-    const rows = this.#shown().map((i) => ({
-      label: label(answers[i].label),
-      bars: [
-        view === "consistent" ? null : one(answers[i], false),
-        view === "raw" ? null : one(consistent(answers[i]), true),
-      ].filter(Boolean),
-    }));
-    const title = `Shares of ${rows.length} of ${answers.length} answers to “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`;
-    const grey = (two) => rows.some(({ bars: own }) => own.some((one) => one.two === two && covers(one)));
-    const plain = raw.method?.startsWith("unbiased") === false ? raw.method : "unbiased";
-    const unsure = [[false, "bar unsure", plain], [true, "bar two unsure", "consistent"]]
-      .filter(([two]) => grey(two))
-      .map(([, kind, words]) => [kind, `${view === "both" ? `${words}, ` : ""}its interval contains zero`]);
-    const marks = [
-      view !== "consistent" && ["bar", plain],
-      view !== "raw" && ["bar two", `consistent (${post})`],
-      ...unsure,
-      ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${among(about)}`],
-      rows.some(({ bars: own }) => own.some((one) => cut(one))) && ["whisker", "without a mark at its end: goes beyond the scale"],
-      floor !== null && floor < 1 && ["floor", "smallest visible share"],
-      fakes > 0 && ["fakes", "with the fakes"],
-    ].filter(Boolean);
-    const nothing = answers.every(saysNothing);
-    const most = `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`;
-    update(
-      this.#chart,
-      nothing && h("p", { class: "card warn" }, "Not enough answers to say anything: the intervals are wider than the whole scale."),
-      axes ? this.#crosstab() : [bars(rows, { title, floor: floor < 1 ? floor : null, reach }), legend(marks)],
-      about === "population" ? null : note(RESPONDENTS_ONLY),
-      !axes && this.#winner(),
-      !axes && rows.length < answers.length && note(most),
-      this.#sizes(),
-      this.#matrix(),
-      this.#notes(),
-      this.#unlisted(),
-    );
+    this.#say.textContent = finding(doc);
+    const floor = facts.smallest ?? trust.noise_floor;
+    const visible = answered && this.shares && floor !== null && floor < 1;
+    this.#about.textContent = visible ? say("board.visible", { text: this.text, share: percent(floor, digitsFor(floor)) }) : this.text;
+    update(this.#decision, decision && this.#verdict(decision));
+    this.#bar.hidden = !answered;
+    for (const { button, place } of Object.values(this.#tabs)) place.hidden = !answered || button.getAttribute("aria-expanded") !== "true";
+    update(this.#remarks, enough ? remarks(doc) : []);
+    if (!answered) return update(this.#chart, this.#empty());
+    this.#tabs.time.button.hidden = this.periods;
+    const reach = this.#tellFakes();
+    const { view: values, top, order, down, along } = state;
+    const choose = (name, place) => {
+      this.#filter[name] = place;
+      this.#draw();
+      this.#board.remember();
+    };
+    const within = this.#board.within(this);
+    const form = this.shape ? [(this.#form ??= this.#newForm()), this.#rangeShare()] : null;
+    const shown = { values, top, order, down, along, filter: this.#filter, choose, reach, within, form, ...this.#axes() };
+    if (this.periods) this.#drawPeriods();
+    else update(this.#chart, picture(doc, shown));
     performance.mark("deniable-chart");
-    this.#fillTable();
-    update(this.#command, command(this.#board.cli(this)));
+    update(this.command, command(this.#board.cli(this)));
+    return undefined;
   }
 
-  /** How many gave none of the listed answers. */
-  #unlisted() {
-    const { unlisted, unlisted_stderr: error } = this.#raw.facts;
-    if ((unlisted ?? null) === null) return null;
-    const [share, spread] = [unlisted, error].map((x) => percent(x, digitsFor(error)));
-    return h("p", {}, `Answers that are none of these: ${share} (standard error ${spread}).`);
+  /** The names of the two numbers of a map. */
+  #axes() {
+    if (!this.plane) return {};
+    const { columns, cell } = this.#question.protocol.domain;
+    const unit = (own) => own || (cell && say("board.cells", { cell }));
+    return { names: columns.map(({ name, domain: { unit: own } }) => [name, unit(own)].filter(Boolean).join(", ")), square: cell !== undefined };
   }
 
-  /** Several columns together: a map of two of them, more colour where more people are, at one answer of each further one. */
-  #crosstab() {
-    const { axes } = this.#raw.main[0];
-    const { down, along, view } = this.#board.state;
-    const rows = view === "consistent" ? this.#raw.rows.map(consistent) : this.#raw.rows;
-    const place = (name) => axes.findIndex((axis) => axis.name === name);
-    const others = (...taken) => axes.findIndex((_, i) => !taken.includes(i));
-    const last = place(along);
-    const first = place(down) === last ? others(last) : place(down) < 0 ? others(last) : place(down);
-    const second = last < 0 ? others(first) : last;
-    const rest = axes.map((_, i) => i).filter((i) => i !== first && i !== second);
-    const at = (i, j) => axes.reduce((sum, { name, labels }, k) => sum * labels.length + (k === first ? i : k === second ? j : (this.#filter[name] ?? 0)), 0);
-    const most = Math.max(...rows.map(({ value }) => value ?? 0), 1e-9);
-    const cell = (i, j) => {
-      const row = rows[at(i, j)];
-      const d = digitsFor(row.stderr);
-      const shade = Math.round(10 * Math.min(1, Math.max(0, row.value / most)));
-      const words = `${row.label}: ${percent(row.value, d)} (${percent(row.low, d)} to ${percent(row.high, d)})`;
-      return h("td", { class: `shade-${shade}${covers(row) ? " none" : ""}`, title: words }, percent(row.value, Math.min(1, d)));
-    };
-    const choose = rest.map((k) => {
-      const { name, labels } = axes[k];
-      const id = newId("filter");
-      const change = ({ target }) => ((this.#filter[name] = Number(target.value)), this.#draw());
-      const option = (words, i) => h("option", { value: i, selected: i === (this.#filter[name] ?? 0) }, words);
-      const select = h("select", { id, onchange: change }, labels.map(option));
-      return h("div", { class: "row" }, h("label", { for: id }, name), select);
-    });
-    const head = h("tr", {}, h("td", {}, `${axes[first].name} \\ ${axes[second].name}`), axes[second].labels.map((name) => h("th", { scope: "col" }, name)));
-    const body = axes[first].labels.map((name, i) => h("tr", {}, h("th", { scope: "row" }, name), axes[second].labels.map((_, j) => cell(i, j))));
-    const shown = `Shares of ${axes[first].name} and ${axes[second].name} together`;
-    const title = `${shown}: more colour where more people are, pale figures where the interval contains zero`;
-    return h("div", { class: "matrix" }, choose, h("table", {}, h("caption", {}, title), head, body));
-  }
-
-  /** Which answer is the most common, and how sure that is. */
-  #winner() {
-    const { winner } = this.#raw;
-    if (!winner) return null;
-    const { margin, error, level, certain } = winner;
-    const lead = `${points(margin, 2)} ahead of ${label(winner.runner_up)} (standard error ${points(error, 2)})`;
-    const name = h("b", {}, label(winner.label));
-    return certain
-      ? h("p", { class: "winner" }, `Most common with ${percent(level, 0)} confidence: `, name, `, ${lead}.`)
-      : h("p", { class: "winner" }, "No clear leader: ", name, ` is ${lead}, not enough for ${percent(level, 0)} confidence.`);
-  }
-
-  /** Of answers that were found: the ones to follow over time. Each period is asked for the same ones. */
-  get values() {
-    return this.kind === "found" ? this.#raw.rows.slice(0, FOUND).map(({ label: name }) => name) : [];
-  }
-
-  /** Of sets: how many items people have. */
-  #sizes() {
-    const sizes = this.#raw.section("sizes");
-    if (!sizes) return null;
-    const rows = sizes.rows.map(({ label: name, value, low, high }) => ({ label: label(name), bars: [{ value, low, high, two: false }] }));
-    const drawn = bars(rows, { title: `How many items people chose for “${this.text}”`, floor: null, reach: 0 });
-    return h("div", { class: "sizes" }, h("h3", {}, "How many of them people have"), drawn);
-  }
-
-  /** Of sets: how many people have both of two items; the more, the more colour. The most common items only. */
-  #matrix() {
-    const { rows } = this.#raw;
-    const together = this.#raw.section("together")?.rows ?? [];
-    if (!together.length) return null;
-    const found = new Map(together.map((row) => [row.label, row]));
-    const shown = this.#ranked().slice(0, MATRIX).sort((a, b) => a - b);
-    const most = Math.max(...together.map(({ value }) => value ?? 0), 1e-9);
-    const names = rows.map(({ label: name }) => label(name));
-    const cell = (i, j) => {
-      const row = found.get(`${names[Math.min(i, j)]} & ${names[Math.max(i, j)]}`);
-      if (i === j || !row || row.value === null) return h("td", { class: "none" }, i === j ? "·" : "–");
-      const d = digitsFor(row.stderr);
-      const words = `${names[i]} and ${names[j]}: ${percent(row.value, d)} (${percent(row.low, d)} to ${percent(row.high, d)})`;
-      const lift = row.lift === null ? "" : `; ${measured(row.lift, row.lift_stderr)} times as common as by chance`;
-      const shade = Math.round(10 * Math.min(1, Math.max(0, row.value / most)));
-      return h("td", { class: `shade-${shade}`, title: `${words}${lift}` }, percent(row.value, Math.min(1, d)));
-    };
-    const head = h("tr", {}, h("td", {}), shown.map((j) => h("th", { scope: "col" }, names[j])));
-    const body = shown.map((i) => h("tr", {}, h("th", { scope: "row" }, names[i]), shown.map((j) => cell(i, j))));
-    const title = "How many people have both of two, reported by a group of their own";
-    return h("div", { class: "matrix" }, h("h3", {}, "Together"), h("table", {}, h("caption", {}, title), head, body));
-  }
-
-  /** Of a question that was designed for hypotheses: which of them the reports favour, and how sure that is. */
-  #verdict({ outcome, verdict, doubt, hypotheses }) {
-    const head = ["Hypothesis", "p-value", "p-value, any number of looks", "Posterior", "Verdict"];
+  /** Of a question that was designed for hypotheses: all of them, and how sure that is. */
+  #verdict({ outcome, doubt, hypotheses }) {
+    const head = ["name", "p", "looks", "posterior", "verdict"].map((name) => say(`board.hypothesis.${name}`));
     const rows = hypotheses.map(({ label: name, p_value: p, posterior, anytime, rejected }) =>
-      [label(name), pValue(p), pValue(anytime), percent(posterior, 1), rejected ? "rejected" : "possible"]);
+      [label(name), pValue(p), pValue(anytime), percent(posterior, 1), say(rejected ? "board.rejected" : "board.possible")]);
     return h(
       "div",
-      { class: "card verdict", "data-outcome": outcome },
-      h("p", {}, h("b", {}, `${sentence(verdict)}.`)),
-      doubt && h("p", {}, `${sentence(doubt)}.`),
-      note(ONE_LOOK),
-      folded("Hypotheses", table(`Hypotheses about “${this.#raw.text}”`, head, rows)),
+      { class: "verdict", "data-outcome": outcome },
+      doubt && h("p", {}, tell(this.#doc, doubt)),
+      note(say("board.look")),
+      h("details", {}, h("summary", {}, say("board.hypotheses")), table(say("board.hypotheses.of", { text: this.text }), head, rows)),
     );
   }
 
   /** What is estimated: "shares" of answers, a "mean", a "distribution", ... */
   get kind() {
-    return this.#raw?.kind ?? "shares";
+    return this.#doc?.kind ?? "shares";
   }
 
   /** Whether it is about the whole distribution of a number, or of two. */
   get shape() {
-    return this.#raw?.picture === "histogram" || this.plane;
+    return this.#doc?.picture === "histogram" || this.plane;
   }
 
   /** Whether it is about two numbers at once. */
   get plane() {
-    return this.#raw?.picture === "map";
+    return this.#doc?.picture === "map";
+  }
+
+  /** Whether it is a table of several columns. */
+  get table2() {
+    return this.#doc?.picture === "matrix";
   }
 
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
   get shares() {
-    return ["bars", "matrix"].includes(this.#raw?.picture ?? "bars");
+    return ["bars", "matrix"].includes(this.#doc?.picture ?? "bars");
   }
 
   /** Whether the figures are shares in every period, where answers change. */
-  get epochs() {
-    return this.#raw?.picture === "lines";
+  get periods() {
+    return this.#doc?.picture === "lines";
   }
 
   /** Whether every figure is a share. */
@@ -425,7 +345,12 @@ export class QuestionPanel {
 
   /** The unit of the figures, where they have one. */
   get unit() {
-    return this.#raw?.main[0]?.unit ?? this.#raw?.rows[0]?.unit ?? "";
+    return this.#doc?.main[0]?.unit ?? this.#doc?.rows[0]?.unit ?? "";
+  }
+
+  /** Of answers that were found: the ones to follow over time. Each period is asked for the same ones. */
+  get values() {
+    return this.kind === "found" ? this.#doc.rows.slice(0, FOUND).map(({ label: name }) => name) : [];
   }
 
   /** How a figure is written: a share with the digits of its error, or a number with its unit. */
@@ -433,144 +358,29 @@ export class QuestionPanel {
     return this.inShares ? percent(value, digitsFor(stderr)) : measured(value, stderr, unit);
   }
 
-  /** Numbers in their own units: one scale per unit. */
-  #drawValues() {
-    const { n, rows, trust: { poisoning } } = this.#raw;
-    const { text } = this;
-    const { level, about } = this.#asked;
-    const { domain } = this.#question.protocol;
-    const { low, high, unit: own = "" } = domain.numbers ?? domain;
-    const fakes = this.#fakeReports(n);
-    const units = [...new Set(rows.map(({ unit }) => unit))];
-    const whole = units.length === 1 && Number.isFinite(high); // what forgers move and where the ends are is in one unit
-    const reach = whole ? (fakes / n) * (poisoning ?? 0) : 0;
-    this.#fakes.element.hidden ||= !whole;
-    this.#fakes.element.classList.toggle("idle", !fakes);
-    const moved = (change) => quantity(Number(change.toPrecision(3)), own);
-    const forged = `${count(fakes)} of the ${count(n)}`;
-    this.#fakes.text.textContent = fakes
-      ? `If ${forged} were fake, the figure could move by up to ${moved(reach)}, on top of the noise (red).`
-      : `Move the slider: one fake report in a hundred moves the figure by up to ${moved(0.01 * poisoning)}.`;
-    const title = `Estimates for “${text}” with ${percent(level, 0)} intervals; the table has the numbers`;
-    const drawn = (unit) => rows.filter((row) => row.unit === unit).map((row) => ({ ...row, label: label(row.label) }));
-    const ends = whole ? [low, high] : this.kind === "regression" ? [0] : []; // a coefficient of 0 is no effect
-    const marks = [["whisker", `${percent(level, 0)} interval${among(about)}`]];
-    if (fakes && whole) marks.push(["fakes", "with the fakes"]);
-    update(
-      this.#chart,
-      this.#inWords(),
-      this.#notes(),
-      units.map((unit) => ranges(drawn(unit), { title, unit, ends, reach })),
-      legend(marks),
-    );
-    performance.mark("deniable-chart");
-    this.#fillTable();
-    update(this.#command, command(this.#board.cli(this)));
-  }
-
-  /** The finding in words, where it is one mean. */
-  #inWords() {
-    const { n, rows } = this.#raw;
-    if (this.kind !== "mean" || rows.length !== 1 || rows[0].value === null) return null;
-    const [{ label: name, value, low, high, unit }] = rows;
-    const [middle, from, to] = [value, low, high].map((x) => rounded(x, decimals((high - low) / 2)));
-    return h("p", { class: "headline" }, `${name[0].toUpperCase()}${name.slice(1)} ${middle} (${from} to ${to})${unit ? ` ${unit}` : ""}, n = ${count(n)}`);
-  }
-
-  /** A number's distribution: the finding in words, the histogram, the cumulative shares with marks at the quantiles. */
-  #drawDistribution() {
-    const { headline, method } = this.#raw;
-    const { level, at, about } = this.#asked;
-    const { unit } = this;
-    const { rows: bins } = this.#raw.section("bins");
-    const { rows: curve, marks = [] } = this.#raw.section("cumulative");
-    const whom = among(about);
-    const interval = `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${whom}`;
-    const band = `${percent(level, 0)} band, all numbers at once${whom}`;
-    update(
-      this.#chart,
-      h("p", { class: "headline" }, headline?.text),
-      this.#notes(),
-      (this.#rangeForm ??= this.#newRangeForm()),
-      this.#rangeShare(),
-      histogram(bins, { title: `Histogram of “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`, unit }),
-      legend([["bar", method], ["bar unsure", "its interval contains zero"], ["whisker", interval]]),
-      h("p", { class: "note" }, "There are as many bins as stand out of the noise; “Bins” shows more of them, with wider intervals."),
-      cumulative(curve, marks, { title: `Cumulative shares of “${this.text}” in their ${percent(level, 0)} band, with marks at the quantiles`, unit }),
-      legend([["bar", "share up to a number"], ["bar unsure", band], ["whisker", "quantiles with their intervals"]]),
-    );
-    performance.mark("deniable-chart");
-    this.#fillTable();
-    update(this.#command, command(this.#board.cli(this)));
-  }
-
   /** Shares in every period, where answers change: a line in its band for each of the first answers. */
-  #drawEpochs() {
-    const { rows } = this.#raw;
-    const totals = new Set((this.#raw.main[0].marks ?? []).map(({ row }) => rows[row]));
-    const { level } = this.#asked;
+  #drawPeriods() {
+    const { rows, marked } = this.#doc;
     const { epochs } = this.#board.survey.terms;
     const names = [...new Set(rows.map(({ group }) => group))];
     const shown = names.length === 2 ? names.slice(1) : names.slice(0, LINES);
-    const of = (name) => rows.filter((row) => row.group === name && !totals.has(row));
+    const of = (name) => rows.filter((row) => row.group === name && !marked.has(row));
     const times = of(names[0]).map(({ label: epoch }) => epochs.origin + (epochs.first + epoch - 1) * epochs.seconds);
     const lines = shown.map((name) => ({ label: name, points: of(name).map(({ value, low, high }) => (value === null ? null : { value, low, high })) }));
-    const total = rows.filter((row) => totals.has(row) && row.value !== null);
-    const said = total.map(({ group, value, stderr, low, high }) => {
-      const [share, from, to] = [value, low, high].map((x) => percent(x, digitsFor(stderr)));
-      return `${group} ${share} (${from} to ${to})`;
-    });
-    if (this.#chart.firstChild !== this.#epochsPlace) this.#chart.replaceChildren(this.#epochsPlace);
-    update(
-      this.#chart,
-      this.#epochsPlace,
-      legend([["bar", "share in a period"], ["bar unsure", `${percent(level, 0)} interval`]]),
-      said.length > 0 && h("p", {}, `Over all periods: ${said.join(", ")}.`),
-      this.#notes(),
-    );
-    this.#epochs ??= new Series(this.#epochsPlace);
-    this.#epochs.draw(times, lines, epochs.seconds);
-    performance.mark("deniable-chart");
-    this.#fillTable();
-    update(this.#command, command(this.#board.cli(this)));
-  }
-
-  /** Two numbers at once: the finding in words, and a map. */
-  #drawMap() {
-    const { rows, headline, method } = this.#raw;
-    const { level, at, about } = this.#asked;
-    const { columns, cell } = this.#question.protocol.domain;
-    const names = columns.map(({ name, domain: { unit } }) => [name, unit || (cell && `cells of ${cell}`)].filter(Boolean).join(", "));
-    const interval = `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${among(about)}`;
-    const title = `Map of “${this.text}”: a rectangle has more colour where more people are; the table has the numbers`;
-    update(
-      this.#chart,
-      h("p", { class: "headline" }, headline?.text),
-      this.#notes(),
-      (this.#rangeForm ??= this.#newRangeForm(this.#question.protocol.domain.columns.map(({ name }) => name))),
-      this.#rangeShare(),
-      heatMap(rows, { title, names, interval, square: cell !== undefined }),
-      legend([["bar", `${method}: more colour where more people are`]]),
-      note(RECTANGLES),
-    );
-    performance.mark("deniable-chart");
-    this.#fillTable();
-    update(this.#command, command(this.#board.cli(this)));
-  }
-
-  /** What else is said beside the figures, the strata's differing say; the warning has a place of its own. */
-  #notes() {
-    const { notes, trust: { warning } } = this.#raw;
-    return notes.filter((note) => note !== warning).map((note) => h("p", { class: "note" }, `${sentence(note)}${note.endsWith(".") ? "" : "."}`));
+    if (this.#chart.firstChild !== this.#periodsPlace) this.#chart.replaceChildren(this.#periodsPlace);
+    this.#periods ??= new Series(this.#periodsPlace);
+    this.#periods.draw(times, lines, epochs.seconds);
   }
 
   /** Two numbers, between which the share is wanted; or two of each of the names. */
-  #newRangeForm(names = [""]) {
-    const words = (own, name) => (name === "to" ? "to" : own ? `${own} from` : "Share from");
-    const pairs = names.map((own) =>
-      ["from", "to"].map((name) => {
+  #newForm() {
+    const names = this.plane ? this.#question.protocol.domain.columns.map(({ name }) => name) : [""];
+    const before = this.range?.split(",").map((pair) => pair.split("..")) ?? [];
+    const words = (own, name) => (name === "to" ? say("board.to") : own ? say("board.from.name", { name: own }) : say("board.from"));
+    const pairs = names.map((own, i) =>
+      ["from", "to"].map((name, j) => {
         const id = newId(name);
-        const input = h("input", { id, type: "number", step: "any", required: true });
+        const input = h("input", { id, type: "number", step: "any", required: true, value: before[i]?.[j] });
         return { label: h("label", { for: id }, words(own, name)), input };
       }),
     );
@@ -579,79 +389,75 @@ export class QuestionPanel {
       const ends = pairs.map((pair) => pair.map(({ input }) => input.value));
       pairs.forEach(([, { input }], i) => {
         const [low, high] = ends[i].map(Number);
-        input.setCustomValidity(low > high ? "This number is not smaller than the first one." : "");
+        input.setCustomValidity(low > high ? say("board.smaller") : "");
       });
       if (!event.target.reportValidity()) return;
       this.range = ends.map(([low, high]) => `${low}..${high}`).join(",");
-      this.#board.load();
+      this.#board.ask();
     };
     for (const pair of pairs) for (const { input } of pair) input.addEventListener("input", () => pair[1].input.setCustomValidity(""));
     const fields = pairs.flat().flatMap(({ label: own, input }) => [own, input]);
-    const button = h("button", { type: "submit", class: "second small" }, "Show");
-    return h("form", { class: "row ends", onsubmit: submit }, ...fields, button);
+    return h("form", { class: "row ends", onsubmit: submit }, ...fields, h("button", { type: "submit", class: "second small" }, say("board.range.go")));
   }
 
   /** The share of the range that was asked for, in words. */
   #rangeShare() {
-    const { asked } = this.#raw;
-    const own = asked.filter((range) => range.includes(",") === this.plane); // each panel has the rows of its kind
-    const row = this.#raw.section("ranges")?.rows[own.indexOf(this.range)];
+    const own = this.#doc.asked.filter((range) => range.includes(",") === this.plane); // each panel has the rows of its kind
+    const row = this.#doc.section("ranges")?.rows[own.indexOf(this.range)];
     if (!row) return null;
     const [value, low, high] = [row.value, row.low, row.high].map((x) => percent(x, digitsFor(row.stderr)));
-    const where = `${this.plane ? "at" : "from"} ${row.label}${this.unit ? ` ${this.unit}` : ""}`;
-    return h("p", { class: "range-share" }, h("b", {}, value), ` (${low} to ${high}) are ${where}.`);
+    const where = `${nameOf({ ...this.#doc, kind: "ranges" }, row)}${this.unit ? ` ${this.unit}` : ""}`;
+    return h("p", { class: "range-share" }, say(this.plane ? "board.range.at" : "board.range.from", { value, low, high, where }));
   }
 
   #empty() {
-    const { n, enough, message } = this.#raw;
+    const { n, enough } = this.#doc;
     const { minReports } = this.#board.survey.terms;
-    if (enough && this.kind === "found") return this.#notes();
-    if (enough) return h("p", {}, this.open ? "Name texts to look for." : message);
-    const what = this.shares ? "shares" : "estimates";
-    const awaited = `${this.#board.counted(n)} of the ${count(minReports)} that this survey waits for`;
-    const wait = `${awaited} before it shows ${what}: fewer would show little but noise.`;
+    if (enough || (!n && minReports <= 1)) return [];
     return h(
       "div",
       { class: "card warn" },
-      h("b", {}, "Not enough answers yet"),
-      h("p", {}, n || minReports > 1 ? wait : "Nobody has answered in this time."),
-      h("progress", { max: minReports, value: Math.min(n, minReports), "aria-label": "Answers so far" }),
+      h("p", {}, say("board.wait.text", { counted: this.#board.counted(n), of: minReports })),
+      h("progress", { max: minReports, value: Math.min(n, minReports), "aria-label": say("board.sofar") }),
     );
   }
 
-  #tools() {
-    this.table = h("details", { ontoggle: () => this.#fillTable() }, h("summary", {}, "Table"), this.#tablePlace);
-    const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this) }, "CSV");
-    return h("div", { hidden: true }, this.table, toolRow(csv, "The same from the command line:"), this.#command);
+  /** How this was estimated. */
+  #method() {
+    const { protocol, method, trust, n } = this.#doc;
+    const { post, view } = this.#board.state;
+    const how = this.shares && view === "consistent" ? say("board.method.consistent", { post: methodOf(post) }) : methodOf(method);
+    const rows = [["key", this.key], ["protocol", protocol], ["epsilon", decimal(trust.epsilon)], ["counted", this.#board.counted(n)], ["how", how]];
+    return h("dl", { class: "facts" }, rows.map(([name, words]) => [h("dt", {}, say(`board.about.${name}`)), h("dd", {}, words)]));
   }
 
-  /** A table of a thousand rows is made only if somebody looks at it. */
   #fillTable() {
-    if (!this.table.open || !this.#raw?.n || !this.#raw.rows.length) return;
-    const raw = this.#raw;
-    if (this.epochs) {
-      const rows = raw.rows.map(({ group, label: epoch, value, stderr, low, high }) =>
+    const doc = this.#doc;
+    if (!doc.n || !doc.rows.length) return;
+    const title = say("board.table", { text: this.text });
+    const head = (...names) => names.map((name) => say(`board.column.${name}`));
+    const draw = (names, rows) => update(this.#tabs.table.place, table(title, head(...names), rows, { class: "numbers" }));
+    if (this.periods) {
+      const rows = doc.rows.map(({ group, label: epoch, value, stderr, low, high }) =>
         [group, String(epoch), ...[value, stderr, low, high].map((x) => (x === null ? "–" : percent(x, digitsFor(stderr ?? 1))))]);
-      update(this.#tablePlace, table(`Estimates for ${this.text}`, ["Answer", "Period", "Share", "± std. error", "From", "To"], rows, { class: "numbers" }));
-      return;
+      return draw(["answer", "period", "share", "error", "from", "to"], rows);
     }
     if (!this.shares) {
-      const rows = raw.rows.map(({ label: name, value, stderr, low, high, unit, begin }) => {
+      const rows = doc.rows.map((row) => {
+        const { value, stderr, low, high, unit, begin } = row;
         const write = begin === undefined ? (x) => measured(x, stderr) : (x) => percent(x, digitsFor(stderr));
-        return [label(name), ...[value, stderr, low, high].map(write), unit];
+        return [nameOf(doc, row), ...[value, stderr, low, high].map(write), unit];
       });
-      update(this.#tablePlace, table(`Estimates for ${this.text}`, ["Figure", "Value", "± std. error", "From", "To", "Unit"], rows, { class: "numbers" }));
-      return;
+      return draw(["figure", "value", "error", "from", "to", "unit"], rows);
     }
-    const order = this.#byShare ? this.#ranked() : raw.rows.map((_, i) => i);
+    const order = byShare(doc, this.#board.state.order) ? ranked(doc) : doc.rows.map((_, i) => i);
     const rows = order.map((i) => {
-      const { label: name, value, stderr, low, high, count: number, p_value: p } = raw.rows[i];
+      const { label: name, value, stderr, low, high, count: number, p_value: p } = doc.rows[i];
       const d = digitsFor(stderr);
-      const last = this.kind === "found" ? (p === null ? "–" : pValue(p)) : percent(consistent(raw.rows[i]).value, d);
+      const last = this.kind === "found" ? (p === null ? "–" : pValue(p)) : percent(consistent(doc.rows[i]).value, d);
       return [label(name), percent(value, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), last];
     });
-    const head = ["Answer", "Share", "± std. error", "From", "To", "Count", this.kind === "found" ? "p-value" : "Consistent"];
-    update(this.#tablePlace, table(`Estimates for ${this.text}`, head, rows, { class: "numbers" }));
+    return draw(["answer", "share", "error", "from", "to", "count", this.kind === "found" ? "p" : "consistent"], rows);
   }
 
   // -- over time ---------------------------------------------------------------------------------
@@ -665,38 +471,36 @@ export class QuestionPanel {
     const add = () => {
       const at = box.value();
       if (at === null) return;
-      this.#chosen = [at, ...(this.#chosen ?? []).filter((i) => i !== at)].slice(0, 2 * LINES);
+      this.#pick([at, ...(this.#chosen ?? []).filter((i) => i !== at)].slice(0, 2 * LINES));
       this.drawSeries();
+      this.#board.remember();
     };
-    const button = h("button", { type: "button", class: "second", onclick: add }, "Add");
-    return h("div", { class: "row" }, h("label", { for: id }, "Add an answer"), box.element, button);
+    const button = h("button", { type: "button", class: "second", onclick: add }, say("board.add.go"));
+    return h("div", { class: "row" }, h("label", { for: id }, say("board.add")), box.element, button);
   }
 
   /** Which rows are drawn over time at first: the largest, or of a distribution the quartiles. */
   #overTime() {
-    if (this.shape && !this.plane) return quantiles(this.#raw.section("figures"), OVER_TIME);
-    return this.#ranked().slice(0, LINES);
+    if (this.shape && !this.plane) return quantiles(this.#doc.section("figures"), OVER_TIME);
+    return ranked(this.#doc).slice(0, LINES);
   }
 
   async drawSeries() {
     const { survey } = this.#board;
-    const readings = await this.#board.perEpoch(this);
+    const readings = await this.#board.working(this.#board.perEpoch(this));
     const shown = readings.filter(({ question }) => question.n && question.rows.length);
     const first = shown[0];
-    if (!first) return update(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
-    if (!this.#raw) return; // drawn once the estimates are there
+    if (!first) return update(this.#seriesTable, note(say("board.time.none")));
+    if (!this.#doc) return undefined; // drawn once the estimates are there
     this.#chosen ??= this.#overTime();
     const chosen = this.#chosen.filter((i) => i < first.question.rows.length);
     const { origin, seconds } = survey.terms.epochs;
     const times = readings.map(({ epoch }) => origin + epoch * seconds);
-    const point = (question, i) => {
-      const found = question.n ? question.rows[i] : null;
-      return found ? { value: found.value, low: found.low, high: found.high, stderr: found.stderr, unit: found.unit } : null;
-    };
+    const point = (question, i) => (question.n ? (question.rows[i] ?? null) : null);
     const inside = (x) => Math.min(1, Math.max(0, x)); // as the bars are drawn; the table has the numbers
     const drawn = (found) => (this.inShares && found ? { value: inside(found.value), low: inside(found.low), high: inside(found.high) } : found);
     const lines = chosen.map((i) => ({
-      label: label(first.question.rows[i].label),
+      label: nameOf(first.question, first.question.rows[i]),
       points: readings.map(({ question }) => drawn(point(question, i))),
     }));
     const { unit } = first.question.rows[chosen[0]];
@@ -706,30 +510,22 @@ export class QuestionPanel {
       count(question.n),
       ...chosen.map((i) => {
         const p = point(question, i);
+        if (!p) return say("board.time.few");
+        if (this.inShares && saysNothing(p)) return say("board.any");
         const write = (x) => (this.inShares ? percent(x) : measured(x, p.stderr, p.unit));
-        return p ? `${write(p.value)} (${write(p.low)} to ${write(p.high)})` : "not enough answers";
+        return say("board.with", { value: write(p.value), low: write(p.low), high: write(p.high) });
       }),
     ]);
-    const save = () => this.#board.csv(this, { per: "epoch", epochs: this.#board.seriesRange });
-    const csv = h("button", { type: "button", class: "small", onclick: save }, "CSV");
-    const caption = `${this.shares ? "Shares" : "Estimates"} over time for ${this.#question.text}`;
-    const head = ["Period", "Answers", ...lines.map((line) => line.label)];
-    update(
+    const csv = small("CSV", () => this.#board.csv(this, { per: "epoch", epochs: this.#board.seriesRange }));
+    const head = [say("board.column.period"), say("board.column.answers"), ...lines.map((line) => line.label)];
+    return update(
       this.#seriesTable,
-      folded("Table", table(caption, head, rows, { class: "numbers" })),
-      toolRow(csv, "From the command line, one period at a time:"),
+      h("details", {}, h("summary", {}, say("board.tab.table")), table(say("board.time.table", { text: this.text }), head, rows, { class: "numbers" })),
+      h("div", { class: "tools" }, csv, h("span", { class: "note" }, say("board.time.command"))),
       command(this.#board.cli(this, { epochs: String(shown.at(-1).epoch) })),
     );
   }
-
-  // -- files -------------------------------------------------------------------------------------
-
-  name(suffix) {
-    return `${this.#board.survey.fingerprint.slice(0, 8)}-${this.key}${suffix}`;
-  }
-
-  save(text, suffix = ".csv") {
-    download(this.name(suffix), text);
-  }
 }
 
+/** What forgers move, by kind. */
+const MOVES = { distribution: "mean", ranges: "range", rectangles: "rectangle" };

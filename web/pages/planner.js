@@ -1,9 +1,13 @@
-/** The planner: how many answers, which epsilon, how many people; two of them and a wish give the rest. */
+/**
+ * The planner, a part of the survey builder: how many answers, which epsilon, how many people; two of them and a wish give
+ * the rest.
+ */
 
 import { Api } from "./api.js";
 import { lines } from "./charts.js";
 import { command, h, newId, show, table, update } from "./dom.js";
 import { count, decimal, factor, fraction, percent, plural, quantity, short } from "./format.js";
+import { say } from "./words.js";
 
 const api = new Api();
 
@@ -169,6 +173,7 @@ function result(plan, query) {
         tile(`× ${factor(fraction(plan.epsilon))}`, "the most that odds change"),
         tile(count(plan.n), plan.n === 1 ? "person answers" : "people answer"),
       ),
+      h("p", {}, h("button", { type: "button", class: "second", onclick: () => use(planned) }, say("new.use"))),
       h("p", { class: "note" }, "The same from the command line:"),
       command(cli(query)),
     ),
@@ -216,6 +221,7 @@ const fields = {};
 const place = h("div", {});
 const said = h("p", { role: "status", class: "hidden" }); // the answer alone: nobody wants to hear the whole table again
 let [solved, latest] = ["within", 0];
+let [use, planned] = [() => undefined, null];
 
 function field(name, words, help, attributes) {
   const id = newId(name);
@@ -350,6 +356,7 @@ async function run() {
     const asked = query();
     const plan = await api.json("v1/plan", { ...asked, within: asked.within ? String(Number(asked.within.toPrecision(12))) : null });
     if (own !== latest) return;
+    planned = plan;
     update(place, result(plan, { ...asked, within: asked.within && Number(asked.within.toPrecision(12)) }));
     said.textContent = `${place.querySelector("h2").textContent}. ${place.querySelector(".big").textContent}`;
   } catch (error) {
@@ -397,10 +404,9 @@ const solvable = ([name, words]) => {
   const radio = h("input", { type: "radio", name: "solve", checked: name === solved, onchange: choose(name) });
   return h("label", { class: "choice" }, radio, words);
 };
-show(
-  document.querySelector("main"),
-  h("h1", {}, "Planner"),
-  h("p", {}, "Privacy costs exactness, and people buy it back. Say two of the three; the third follows."),
+const form = h(
+  "div",
+  {},
   h(
     "form",
     { class: "card", novalidate: true, onsubmit: (event) => (event.preventDefault(), run()) },
@@ -441,4 +447,14 @@ show(
   said,
   place,
 );
-run();
+
+/** The planner; `take(plan)` puts its epsilon and its number of people into the survey. */
+export function planner(take) {
+  use = take;
+  run();
+  return [
+    h("h1", {}, "Planner"),
+    h("p", {}, "Privacy costs exactness, and people buy it back. Say two of the three; the third follows."),
+    form,
+  ];
+}

@@ -5,13 +5,13 @@
  */
 
 import { factor, fraction } from "./format.js";
-import { AT_MOST, EXACT, guesses, roughest } from "./guesses.js";
+import { AT_MOST, EXACT, guesses } from "./guesses.js";
 import { duration, either, figure, has, joined, say, text, word } from "./words.js";
 
 export const [STRONG, MODERATE, WEAK] = ["strong", "moderate", "weak"];
 const BANDS = [STRONG, MODERATE, WEAK];
 const [MODERATE_FROM, WEAK_FROM] = [0.75, 0.9]; // the share of right guesses from which a band begins
-const [ADDS_LITTLE, ADDS_SOME] = [0.1, 0.25]; // what reports add to it: less leaves protection strong, and nobody sees an answer
+const ADDS_LITTLE = 0.1; // what reports add to it at least, for a band below strong, and for a colour
 
 const WATCHERS = word("watchers");
 const RELATIONS = ["any", "profiles", "stream", "metric", "sum"];
@@ -28,13 +28,6 @@ function about(what, survey) {
 /** The attributes that are sent as they are. */
 const inClear = (asked) => [...new Set(asked.flatMap(({ protocol: { clear = [] } }) => clear))];
 
-function secretOf(survey) {
-  const names = relationOf(survey) === "any" ? inClear(survey.questions) : [];
-  return names.length ? word("secret.clear", { names: joined(names) }) : word(`secret.${relationOf(survey)}`);
-}
-
-const besideOf = ({ relation }) => (["profiles", "metric"].includes(relation) ? word(`beside.${relation}`) : "");
-
 /** What is not protected at all, and that no number is about it. */
 function saidInClear({ questions: asked }) {
   const names = inClear(asked);
@@ -50,10 +43,10 @@ export function promises(survey, where = "browser", lasting = true) {
   const found = guesses(survey);
   const here = word(`here.${where}`);
   const said = {
+    line: line(survey, found),
+    guess: allGuesses(survey, found),
     band: [protection(survey, found)],
-    guess: guess(survey, found),
-    people: [people(survey, found)],
-    seen: seen(survey, found),
+    shows: survey.showsChanges ? [word("shows", { watchers: WATCHERS })] : [],
     clear: saidInClear(survey),
     profiles: profiles(survey, here),
     distance: distance(survey),
@@ -63,7 +56,6 @@ export function promises(survey, where = "browser", lasting = true) {
     rare: rare(survey),
     changes: changes(survey),
     linked: linked(survey, here),
-    questions: questions(survey, found),
     lifetime: [lifetimeOf(survey)],
     storage: lasting || epochsOf(survey) === 1 ? [] : [word("storage", { here, n: epochsOf(survey) })],
   };
@@ -73,6 +65,7 @@ export function promises(survey, where = "browser", lasting = true) {
       round: round(survey, here, lasting),
       device: [device(survey, here)],
       kept: [keptOf(survey)],
+      published: survey.terms.results === "public" ? [word("public.promise", { n: survey.terms.minReports })] : [],
       leaving: [leavingOf(survey.terms.retention, survey.terms.deleteDays, survey.terms.collectors.length)],
       address: [address(survey.terms, where)],
       relay: relay(survey.terms),
@@ -103,25 +96,31 @@ function bandOfOne({ always, before }) {
   return share < WEAK_FROM ? MODERATE : WEAK;
 }
 
-/** Whether guesses are in truth so often right, and not only at most. */
-const isKnown = (one, worst) => [one.once, one.always].some((always) => always.how !== AT_MOST && bandOfOne({ ...one, always }) === worst);
-
-/** The question that is easiest to guess. */
-function easiest(found) {
-  const shares = found.map(({ always }) => Math.round(1e9 * always.share));
-  return shares.indexOf(Math.max(...shares));
+/** The colour of a figure, by the guesses from one report: "raised" from 75 right ones of 100, "high" from 90; "" where it has none. */
+export function colour({ once, before }) {
+  const share = once.share + 1e-9;
+  if (share < MODERATE_FROM || share - before < ADDS_LITTLE) return "";
+  return share < WEAK_FROM ? "raised" : "high";
 }
 
-/** Of 100 guesses of the answer that is easiest to guess, from all reports, how many are right. */
-export function rightOf100(survey) {
-  const found = guesses(survey);
-  const { share, how } = found[easiest(found)].always;
-  if (how === AT_MOST) return Math.ceil(100 * share - 1e-9);
-  return Math.min(Math.floor(100 * share + 0.5 + 1e-9), share > 1 - 1e-12 ? 100 : 99);
+const NAMED = ["profiles", "metric", "sum"]; // relations with a line of their own
+
+/** What happens to the answers before they are sent, and what that leaves to those who ask. */
+function line(survey, found) {
+  const owner = survey.terms?.owner ?? word("line.whoever");
+  const named = NAMED.includes(survey.relation);
+  const begin = named ? word(`line.${survey.relation}`, { owner, hosts: survey.relation === "sum" ? hostsOf(survey) : "" }) : word("line.any");
+  const names = inClear(survey.questions);
+  const clear = names.length ? [word("line.clear", { names: joined(names), owner })] : [];
+  const coloured = found.filter(colour);
+  if (!coloured.length) return [begin, ...(named ? [] : [word("line.cannot", { owner })]), ...clear];
+  const { once } = coloured.reduce((worst, one) => (one.once.share > worst.once.share ? one : worst));
+  const finds = once.share + 1e-9 >= WEAK_FROM && once.how !== AT_MOST;
+  return [begin, word(finds ? "line.high" : "line.raised", { owner, right: of100(once) }), ...clear];
 }
 
 /** A share of guesses as a number of 100; a bound is rounded up. */
-function of100({ share, how = EXACT }) {
+export function of100({ share, how = EXACT }) {
   const step = share > 0.0995 ? 1 : 10;
   const scaled = 100 * step * share;
   const number = how === AT_MOST ? Math.ceil(scaled - 1e-9) : Math.floor(scaled + 0.5 + 1e-9);
@@ -130,45 +129,20 @@ function of100({ share, how = EXACT }) {
   return word(`right.${how}`, { n: figure(number / step) });
 }
 
-const without = ({ before }) => of100({ share: before });
-const addsMore = ({ once, always }) => once.share !== always.share || once.how !== always.how;
+export const without = ({ before }) => of100({ share: before });
+export const addsMore = ({ once, always }) => once.share !== always.share || once.how !== always.how;
 
-/** How often guesses are right, without and with the reports. */
-function guess(survey, found) {
-  const epochs = epochsOf(survey);
-  const more = found.some(addsMore);
-  const source = sourceOf(survey, more ? "source.one" : epochs === 1 ? "source.yours" : "source.all");
-  const sums = survey.relation === "sum" ? ".sum" : "";
-  const every = either("every", epochs);
-  if (found.length === 1) {
-    const [{ thinks, yours, once, always }] = found;
-    const kind = more ? `guess.one.more${sums}` : survey.showsChanges ? "guess.one.stays" : "guess.one";
-    return [word(kind, { thinks, yours, once: of100(once), always: of100(always), source, every, before: without(found[0]) })];
-  }
-  const first = found[easiest(found)];
-  const all = (key) => of100(product(found.map((one) => one[key])));
-  const said = word(more ? "guess.many.more" : "guess.many", {
-    name: survey.questions[easiest(found)].id,
-    once: of100(first.once),
-    source,
-    stays: survey.showsChanges ? word("guess.many.stays") : "",
-    answers: either("answers", found.length),
-    all: all("once"),
-    before: without(first),
-    none: of100(product(found.map(({ before }) => ({ share: before, how: EXACT })))),
-  });
-  return more ? [said, word(`guess.many.again${sums}`, { every, first: of100(first.always), all: all("always") })] : [said];
+/** How often guesses of one question are right. */
+export function guess(survey, one) {
+  const facts = { thinks: one.thinks, yours: one.yours, before: without(one), once: of100(one.once) };
+  const kind = `guesses.${survey.relation === "sum" ? "sum" : "report"}`;
+  return addsMore(one) ? word(`${kind}.more`, { ...facts, always: of100(one.always), n: epochsOf(survey) }) : word(kind, facts);
 }
 
-const product = (found) => ({ share: found.reduce((sum, { share }) => sum * share, 1), how: roughest(found) });
-
-/** The picture in words. */
-function people(survey, found) {
-  const one = found[easiest(found)];
-  const right = of100(one.always);
-  const [sums, reports] = epochsOf(survey) > 1 ? ["periods", "reports"] : ["sums", "report"];
-  const source = word(`people.${survey.relation === "sum" ? sums : reports}`);
-  return word("people", { n: right.facts.n, source, right, before: without(one) });
+/** The same of all questions, one after the other. */
+function allGuesses(survey, found) {
+  const told = found.map((one) => guess(survey, one));
+  return told.length === 1 ? told : told.map((guessed, i) => word("guesses.of", { text: survey.questions[i].text, guesses: guessed }));
 }
 
 /** How sure somebody can become at most who found two cases equally likely: rounded up, never to certainty. */
@@ -257,25 +231,6 @@ function distance({ relation, epsilon, questions: asked }) {
   return [...sizes.filter(({ size }) => size).map((facts) => word(which, facts)), word("distance", { n: FAR, sure: far })];
 }
 
-function seen(survey, found) {
-  const worst = worstOf(found);
-  const which = found.map((_, i) => i).filter((i) => bandOfOne(found[i]) === worst);
-  const may = which.every((i) => isKnown(found[i], worst)) ? "can" : "may";
-  const one = epochsOf(survey) === 1 ? "one" : "all";
-  const names = joined(which.map((i) => survey.questions[i].id));
-  const secret = found.length > which.length ? word("secret.for", { secret: secretOf(survey), names }) : secretOf(survey);
-  const adds = which.some((i) => found[i].always.share - found[i].before >= ADDS_SOME);
-  const [kind, bySums] = {
-    [WEAK]: [`seen.weak.${may}`, `seen.sum.weak.${may}`],
-    [MODERATE]: [`seen.moderate.${one}.${may}`, `seen.sum.moderate.${may}`],
-    [STRONG]: adds ? [`seen.better.${one}`, "seen.sum.better"] : ["seen.strong", "seen.sum.strong"],
-  }[worst];
-  const facts = { secret, except: isRare(survey) ? word("seen.except", { n: oneIn(survey.budgetDelta) }) : "" };
-  if (survey.relation === "sum") return [word("seen.sum.each", { hosts: hostsOf(survey) }), word(bySums, facts)];
-  const said = word(kind, { ...facts, watchers: WATCHERS, beside: besideOf(survey) });
-  return survey.showsChanges ? [said, word("seen.changes", { watchers: WATCHERS })] : [said];
-}
-
 const hostsOf = ({ terms }) => joined(terms.collectors.map(({ host }) => host));
 
 const SHOWN = 12;
@@ -297,17 +252,6 @@ function factors(survey) {
   if (survey.terms?.stages) return word("factor.stages", { ...facts, all: level(survey.lifetimeEpsilon) });
   if (addsUp(survey)) return word("factor.again", { ...facts, all: level(survey.lifetimeEpsilon) });
   return word(epochsOf(survey) > 1 ? "factor.all" : "factor.once", facts);
-}
-
-/** One question after the other, where there are several. */
-function questions(survey, found) {
-  if (survey.questions.length === 1) return [];
-  const said = survey.questions.map(({ id, protocol }, i) => {
-    const { once, always } = found[i];
-    const facts = { name: id, once: of100(once), always: of100(always), before: without(found[i]), factor: level(protocol.epsilon) };
-    return word(addsMore(found[i]) ? "questions.one.more" : "questions.one", facts);
-  });
-  return [word("questions", { questions: joined(said, "; ") })];
 }
 
 /** An exact level as people read it: a decimal where that is exact or the fraction is long, and then rounded up. */

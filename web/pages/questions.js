@@ -7,7 +7,7 @@ import { readNumber, writeNumber } from "./numbers.js";
 import { decimalSign, rich, say } from "./words.js";
 
 const FEW = 12;
-export const unanswered = () => say("ask.unanswered");
+const unanswered = () => say("ask.unanswered");
 
 /** One control per kind of domain. Each gives { content, input, value, problem?, focus? }. */
 export const FIELDS = {
@@ -25,11 +25,11 @@ export const FIELDS = {
 };
 
 /**
- * A fieldset with { element, value(), problem(), complain(message) }. `value()` is the answer as the SDK takes it, or
- * undefined while there is none; `problem()` says what is wrong with what was typed, or null.
+ * A fieldset with { element, value(), fault(), complain(message) }. `value()` is the answer as the SDK takes it, or undefined
+ * while there is none; `fault()` says why it cannot be sent, or null. A record also has its `parts`.
  */
 export function questionField({ id, text, protocol }, number, changed, shared = new Map(), lang = null) {
-  const attributes = { class: "card", "data-question": id };
+  const attributes = { class: "question", "data-question": id };
   const title = [number ? `${number}. ` : "", bdi(text, lang)];
   const { shape, clear = [], shared: strata = [] } = protocol;
   return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared, lang }) };
@@ -73,7 +73,9 @@ function fieldset(domain, name, text, attributes, changed, title = text, kind = 
     }
   }
   const focus = field.focus ?? (() => (grouped ? input[0] : input).focus());
-  return { element, value, problem, complain, focus };
+  /** What keeps the field from being sent, or null. */
+  const fault = () => problem() ?? (value() === undefined ? unanswered() : null);
+  return { element, value, problem, fault, complain, focus, parts: field.parts };
 }
 
 function categoryField(domain, name, { text, error, changed, lang }) {
@@ -300,13 +302,12 @@ function recordField({ columns }, name, { changed, shape, clear, strata, shared,
     const values = parts.map((part) => part.value());
     return values.includes(undefined) ? undefined : Object.fromEntries(values.map((one, i) => [columns[i].name, one]));
   };
-  const wrong = (part) => part.problem() ?? (part.value() === undefined ? unanswered() : null);
   const problem = () => {
-    for (const part of parts) part.complain(wrong(part));
-    return parts.some(wrong) ? missing : null;
+    for (const part of parts) part.complain(part.fault());
+    return parts.some((part) => part.fault()) ? missing : null;
   };
-  const focus = () => (parts.find(wrong) ?? parts[0]).focus();
-  return { content: [h("p", { class: "note" }, note), parts.map(({ element }) => element)], input: [], value, problem, focus };
+  const focus = () => (parts.find((part) => part.fault()) ?? parts[0]).focus();
+  return { content: [h("p", { class: "note" }, note), parts.map(({ element }) => element)], input: [], value, problem, focus, parts };
 }
 
 const MAP_WIDTH = 480;
@@ -353,5 +354,5 @@ function placeField(domain, name, around) {
   );
   const cells = domain.cell ? ` ${say("ask.cells.wide", { size: domain.cell })}` : "";
   const compass = h("p", { class: "note" }, `${say("ask.cells")}${cells}`);
-  return { ...field, content: [field.content[0], h("div", { class: "places" }, picker), compass, parts] };
+  return { ...field, parts: undefined, content: [field.content[0], h("div", { class: "places" }, picker), compass, parts] };
 }

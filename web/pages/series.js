@@ -2,6 +2,7 @@
 
 import { h, show } from "./dom.js";
 import { moment, percent } from "./format.js";
+import { say } from "./words.js";
 
 const COLORS = ["--bar", "--bar-two", "--good", "--fakes", "--accent", "--soft"];
 let loading = null;
@@ -73,7 +74,7 @@ export class Series {
     this.#content = [times, lines, seconds, write];
     const uPlot = await library();
     const data = [times];
-    const series = [{ label: "Period", value: (_, time) => (time === null ? "–" : moment(time)) }];
+    const series = [{ label: say("board.column.period"), value: (_, time) => (time === null ? "–" : moment(time)) }];
     const bands = [];
     lines.forEach(({ label, points }, i) => {
       const name = COLORS[i % COLORS.length];
@@ -83,8 +84,8 @@ export class Series {
       const edge = { stroke: color(name, 0.25), width: 1, points: { show: false } };
       series.push(
         { label, stroke: color(name), width: 2, value, points: { show: times.length > 1 && times.length < 60, size: 6 } },
-        { ...edge, label: `${label}, to`, value },
-        { ...edge, label: `${label}, from`, value },
+        { ...edge, label: say("board.line.to", { label }), value },
+        { ...edge, label: say("board.line.from", { label }), value },
       );
       bands.push({ series: [at + 1, at + 2], fill: color(name, 0.12) });
     });

@@ -2,6 +2,7 @@
 
 import { Api } from "./api.js";
 import { h, newId } from "./dom.js";
+import { rich, say } from "./words.js";
 
 /** A form; `enter(api)` is called with requests that carry the token, and says why they are refused. */
 export function signIn(enter) {
@@ -16,7 +17,7 @@ export function signIn(enter) {
     placeholder: "dn_…",
     "aria-describedby": `${id}-help`,
   });
-  const button = h("button", { type: "submit" }, "Sign in");
+  const button = h("button", { type: "submit" }, say("board.sign"));
   const submit = async (event) => {
     event.preventDefault();
     message.textContent = "";
@@ -25,7 +26,7 @@ export function signIn(enter) {
       await enter(new Api(input.value.trim()));
     } catch (error) {
       const unknown = error.kind === "urn:deniable:problem:unauthorized";
-      message.textContent = unknown ? "This token is not known here: is all of it there?" : `${error.message[0].toUpperCase()}${error.message.slice(1)}.`;
+      message.textContent = unknown ? say("board.sign.unknown") : `${error.message[0].toUpperCase()}${error.message.slice(1)}.`;
       input.focus();
     } finally {
       button.disabled = false;
@@ -34,15 +35,13 @@ export function signIn(enter) {
   return h(
     "form",
     { class: "card narrow", onsubmit: submit },
-    h("h2", {}, "Sign in"),
-    h("label", { for: id }, "Analyst's token"),
+    h("h2", {}, say("board.sign")),
+    h("label", { for: id }, say("board.sign.token")),
     input,
     h(
       "p",
       { class: "note", id: `${id}-help` },
-      "It is kept in this page's memory only: closing or reloading the page forgets it. The machine's owner makes one with ",
-      h("code", {}, "deniable store token create --role analyst"),
-      ".",
+      rich("board.sign.text", { command: h("code", {}, "deniable store token create --role analyst") }),
     ),
     message,
     button,

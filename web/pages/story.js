@@ -131,15 +131,22 @@ function hashing(size, hashBits, position, report, draws, says, noun) {
   ];
 }
 
-function subset(domain, members, [holds], says) {
+function subset(n, members, holds, says) {
   return [
     {
-      text: say("story.subset", { members, n: domain.size, chance: percent(holds.chance, 2) }),
+      text: say("story.subset", { members, n, chance: percent(holds.chance, 2) }),
       coin: coinOf(holds, "among", "out"),
       outcome: say(holds.hit ? "story.subset.among" : "story.subset.out"),
     },
     { text: say("story.subset.rest"), outcome: says },
   ];
+}
+
+/** A subset whose members are drawn together, by a hash function; where they are too many to list, among all that it was made for. */
+function seededSubset({ protocol, domain, spec, value, report, says }) {
+  const { supports } = decode(protocol, spec, report);
+  const holds = { chance: protocol.inside, hit: protocol.supports(domain.read(value), report) };
+  return subset(supports ? domain.size : protocol.slots, supports ? supports.length : protocol.count, holds, says);
 }
 
 function hadamard(domain, [keep, pick], says) {
@@ -493,7 +500,7 @@ export const STORIES = {
   "block of bits, twice": blockTwice,
   "end, twice": endTwice,
   hash: local,
-  subset: ({ domain, spec, draws, says }) => subset(domain, spec.subset_size, draws, says),
+  subset: (told) => (told.protocol.supports ? seededSubset(told) : subset(told.domain.size, told.protocol.count, told.draws[0], told.says)),
   block: ({ domain, draws, says }) => hadamard(domain, draws, says),
   "hashed answer, twice": (told) => {
     const { step, cells, rest } = hashed(told, true);

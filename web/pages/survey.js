@@ -7,17 +7,28 @@ import { BrowserStore, Client, DeniableError } from "../deniable.js";
 import { Api } from "./api.js";
 import { differences, notOpen, shut, successor } from "./closing.js";
 import { bdi, focusOn, h, show, update } from "./dom.js";
-import { period } from "./format.js";
+import { draftBox, filledIn, forget, refill } from "./drafts.js";
+import { moment, period } from "./format.js";
 import { history, leaving } from "./history.js";
+import { languageChoice } from "./language.js";
 import { life } from "./life.js";
-import { promise, spent, terms } from "./promise.js";
-import { questionField, unanswered } from "./questions.js";
+import { pager } from "./pages.js";
+import { questionField } from "./questions.js";
 import { incomplete, reasonOf, refusal, titleOf } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
+import { riskCard } from "./risk.js";
+import { spent, terms } from "./terms.js";
 import { inLanguage } from "./translated.js";
-import { direction, language, LANGUAGES, preferred, rich, say, speak } from "./words.js";
+import { direction, duration, language, preferred, rich, say, speak } from "./words.js";
 
 const RETRY_SECONDS = 15;
+const FIELD_SECONDS = 15; // that a field takes to be read and answered
+
+/** About how long the questions take, in whole minutes. */
+function minutesOf({ questions }) {
+  const fields = questions.reduce((sum, { protocol: { domain } }) => sum + (domain.columns?.length ?? 1), 0);
+  return duration(60 * Math.max(1, Math.round((fields * FIELD_SECONDS) / 60)));
+}
 
 /** Why nothing is asked any more, in the words of whoever is asked. */
 function usedUp({ owner, group, related }, submissions) {
@@ -26,19 +37,7 @@ function usedUp({ owner, group, related }, submissions) {
   return `${say("limit", { owner, group })}${again ? ` ${say("limit.withdrawn")}` : ""}`;
 }
 
-/** The controls of a form that hold answers; a slider follows its field. */
-const inputsOf = (form) => [...form.querySelectorAll("input:not([type=range])")];
-
-function refill(input, { value, checked }) {
-  if (input.type === "radio" || input.type === "checkbox") {
-    if (!checked) return;
-    input.checked = true;
-    input.dispatchEvent(new Event("change"));
-  } else if (value) {
-    input.value = value;
-    input.dispatchEvent(new Event("input"));
-  }
-}
+const PHONE = "(max-width: 36rem)";
 
 class SurveyView {
   #root;
@@ -56,17 +55,22 @@ class SurveyView {
   #left = new Map(); // epoch -> bytes that left while this page was open; the ledger erases them
   #leaving;
   #promise = h("div", {});
+  #terms = h("div", {});
   #lasting = false;
   #agreed = false;
   #shown = null;
   #outcome = null;
   #form = h("div", {});
   #sending = false;
+  #options;
+  #pager = null;
 
-  constructor(root, client, server) {
+  /** `options`: `paged` is true or false where the page decides, `compact` leaves out the head, `tell(name, detail)` hears events. */
+  constructor(root, client, server, options) {
     this.#root = root;
     this.#server = server;
     this.#client = client;
+    this.#options = options;
     this.#label();
   }
 
@@ -74,6 +78,7 @@ class SurveyView {
   #label() {
     const done = () => {
       this.#left.clear();
+      if (this.#survey) forget(this.#survey.fingerprint);
       return this.#survey ? this.refresh() : this.start();
     };
     this.#leaving = leaving(this.#client, () => this.#survey, done);
@@ -82,15 +87,20 @@ class SurveyView {
 
   /** Say everything again, in the language that is spoken now; what was filled in stays. */
   async again() {
-    const filled = inputsOf(this.#form).map(({ value, checked }) => ({ value, checked }));
+    const filled = filledIn(this.#form);
     this.#label();
     this.#life.hidden = true;
     this.#shown = null;
     show(this.#message);
     show(this.#form);
     await this.start();
-    const inputs = inputsOf(this.#form);
-    if (inputs.length === filled.length) inputs.forEach((input, i) => refill(input, filled[i]));
+    refill(this.#form, filled);
+  }
+
+  /** Show a refusal, and tell the page around the survey. */
+  #refuse(place, error, again = null) {
+    this.#options.tell("refused", { kind: error instanceof DeniableError ? error.kind : "other" });
+    show(place, refusal(error, again));
   }
 
   async start() {
@@ -102,37 +112,51 @@ class SurveyView {
         this.#leaving.offer(await this.#client.state());
         return show(this.#root, this.#optedOut(), this.#leaving.element);
       }
-      return show(this.#root, refusal(error, error.kind === "network" ? () => this.start() : null));
+      return this.#refuse(this.#root, error, error.kind === "network" ? () => this.start() : null);
     }
     if (!this.#survey.terms) {
-      return show(this.#root, refusal(new DeniableError("closed", say("refusal.files"))));
+      return this.#refuse(this.#root, new DeniableError("closed", say("refusal.files")));
     }
-    const { name, terms: own, spoken } = this.#survey;
+    const { name, terms: own } = this.#survey;
     this.#say((await this.#client.state()).persisted === true);
     this.#fields = [];
     this.#outcome = null;
     if (this.#root.parentElement === document.querySelector("main")) document.title = name;
     show(
       this.#root,
-      h("h1", {}, bdi(name, spoken)),
-      h("p", {}, rich("page.asked", { owner: h("b", {}, bdi(own.owner)), purpose: bdi(own.purpose, spoken) })),
+      this.#options.compact ? null : this.#head(),
       this.#promise,
       this.#replaced,
       this.#said,
       this.#form,
       this.#life,
       this.#message,
-      this.#sent,
-      this.#leaving.element,
+      h(
+        "footer",
+        { class: "survey" },
+        h("p", { class: "soft" }, say("survey.until", { expires: moment(own.expires) })),
+        this.#terms,
+        this.#sent,
+        this.#leaving.element,
+      ),
     );
     await this.refresh();
+    this.#options.tell("ready", { fingerprint: this.#survey.fingerprint });
     this.#deliverWaiting();
+  }
+
+  /** Who asks, how long it takes, and why. */
+  #head() {
+    const { name, questions, terms: own, spoken } = this.#survey;
+    const by = rich("survey.by", { owner: bdi(own.owner), n: questions.length, time: minutesOf(this.#survey) });
+    return [h("p", { class: "soft" }, by), h("h1", {}, bdi(name, spoken)), h("p", { class: "soft" }, bdi(own.purpose, spoken))];
   }
 
   /** The promise, with a note where the browser may forget what was sent. */
   #say(lasting) {
     this.#lasting = lasting;
-    update(this.#promise, promise(this.#survey, lasting), terms(this.#survey, this.#spent, lasting, this.#server)); // what is open stays so
+    update(this.#promise, riskCard(this.#survey, lasting)); // what is open stays so
+    update(this.#terms, terms(this.#survey, this.#spent, lasting, this.#server));
   }
 
   async #persist() {
@@ -241,7 +265,9 @@ class SurveyView {
     if (outcome === this.#outcome) return;
     this.#outcome = outcome;
     this.#said.textContent = outcome;
-    show(this.#form, h("section", { class: `card ${kind}` }, h("h2", {}, title), h("p", {}, text)));
+    const { terms: own, fingerprint } = this.#survey;
+    const results = own.results === "public" && h("p", {}, h("a", { href: `${this.#server}r/${fingerprint}` }, say("public.link")));
+    show(this.#form, h("section", { class: `card ${kind}` }, h("h2", {}, title), h("p", {}, text), results));
   }
 
   #answered({ epoch, state }, again) {
@@ -266,16 +292,28 @@ class SurveyView {
     this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale, shared, this.#survey.spoken));
     const submit = (event) => {
       event.preventDefault();
-      this.#send();
+      if (!this.#pager.forward()) this.#send(); // Enter in a field of an earlier page goes to the next
     };
-    const look = h("button", { type: "button", class: "second", onclick: () => this.#rehearse(true) }, say("page.look"));
+    const look = h("button", { type: "button", class: "quiet", onclick: () => this.#rehearse(true) }, say("page.look"));
+    const last = h("div", { class: "row" }, h("button", { type: "submit" }, say("page.send")), look);
+    const paged = this.#options.paged ?? matchMedia(PHONE).matches;
+    const check = (one) => {
+      const fault = one.fault();
+      one.complain(fault);
+      if (fault) one.focus();
+      return fault === null;
+    };
+    this.#pager = pager(this.#fields, last, check, paged);
     const form = h(
       "form",
       { novalidate: true, autocomplete: "off", onsubmit: submit },
+      this.#pager.head,
       this.#fields.map(({ element }) => element),
-      h("div", { class: "row" }, h("button", { type: "submit" }, say("page.send")), look),
+      this.#pager.element,
+      last,
     );
     show(this.#form, form);
+    form.append(draftBox(form, this.#survey.fingerprint));
   }
 
   /** The answers, or null after saying which are missing. */
@@ -284,7 +322,7 @@ class SurveyView {
     let first = null;
     for (const field of this.#fields) {
       const value = field.value();
-      let problem = field.problem() ?? (value === undefined ? unanswered() : null);
+      let problem = field.fault();
       if (!problem) {
         try {
           this.#survey.questions.find(({ id }) => id === field.id).protocol.encode(value);
@@ -296,6 +334,7 @@ class SurveyView {
       if (problem) first ??= field;
       values[field.id] = value;
     }
+    if (first) this.#pager.go(first);
     first?.focus();
     return first ? null : values;
   }
@@ -331,9 +370,11 @@ class SurveyView {
       if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, say("refusal.nothing")));
       const { fresh, epoch, bytes } = await this.#client.answer(values, { acceptChanges: this.#agreed, language: this.#survey.spoken });
       if (fresh) this.#left.set(epoch, bytes);
+      forget(this.#survey.fingerprint);
+      this.#options.tell("sent", { fingerprint: this.#survey.fingerprint, epoch, fresh });
       show(this.#message, fresh ? null : h("p", { class: "card warn" }, say("answered.before")));
     } catch (error) {
-      show(this.#message, refusal(error));
+      this.#refuse(this.#message, error);
     } finally {
       clearInterval(look);
       this.#sending = false;
@@ -356,19 +397,13 @@ class SurveyView {
   }
 }
 
-/** A choice of language, in the names that speakers give them. */
-function languageChoice(change) {
-  const options = Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language() }, name));
-  const name = h("span", {}, say("page.language"));
-  const choice = h("select", { onchange: () => change(choice.value).then(() => (name.textContent = say("page.language"))) }, options);
-  return h("label", { class: "languages" }, name, choice);
-}
-
 /**
  * Show the survey of this fingerprint in `root`; `server` is where it is collected. `languages` are preferred to those of the
- * browser, and `spoken` is told which language is spoken from now on and its direction.
+ * browser, and `spoken` is told which language is spoken from now on and its direction. `paged` shows one question at a time or
+ * never does, `compact` leaves out the head, `tell(name, detail)` hears "ready", "sent" and "refused", and a preview exchanges
+ * `parts` of the client.
  */
-export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined }) {
+export async function mountSurvey(root, { server, fingerprint, languages = [], spoken = () => undefined, parts = {}, ...options }) {
   await speak(preferred(...languages, ...navigator.languages));
   const told = () => spoken(language(), direction());
   const place = h("div", {});
@@ -382,11 +417,11 @@ export async function mountSurvey(root, { server, fingerprint, languages = [], s
     if (!/^[0-9a-f]{64}$/.test(fingerprint)) return show(place, incomplete(fingerprint));
     let client;
     try {
-      client = new Client({ server, fingerprint, store: new BrowserStore() });
+      client = new Client({ server, fingerprint, store: new BrowserStore(), ...parts });
     } catch (error) {
       return show(place, refusal(error));
     }
-    view = new SurveyView(place, client, server.replace(/\/*$/, "/"));
+    view = new SurveyView(place, client, server.replace(/\/*$/, "/"), { tell: () => undefined, ...options });
     return view.start().catch((error) => show(place, refusal(error)));
   };
   told();

@@ -124,6 +124,7 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
     { retention: "reports", delete_days: 7 },
     { retention: "tally", delete_days: 0 },
     { min_reports: 0 },
+    { results: "private" },
     { replaces: "abc" },
   ]) {
     await assert.rejects(load({ ...base, ...changes }), refused("spec"), JSON.stringify(changes));
@@ -228,6 +229,13 @@ test("parameters and domains that are not usable are refused", () => {
     { protocol: "THE", threshold: "1/3" },
     { protocol: "THE", threshold: "4/3" },
     { protocol: vectors.cases.find(({ spec: one }) => "subset_size" in one).spec.protocol, subset_size: 10 },
+    { protocol: "BlockDesign", cells: 4 },
+    { protocol: "BlockDesign", cells: 6, window: 1 },
+    { protocol: "BlockDesign", cells: 32, window: 1 },
+    { protocol: "BlockDesign", cells: 7, window: 1 },
+    { protocol: "BlockDesign", cells: 4, window: 0 },
+    { protocol: "BlockDesign", cells: 4, window: 3 },
+    { protocol: "BlockDesign", cells: 4, window: 1.5 },
     { protocol: "HadamardResponse", blocks: 3 },
     { protocol: "CMS" },
     { protocol: "CMS", domain: text, hashing: text },

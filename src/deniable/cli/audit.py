@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 import deniable
+from deniable.audit.verdict import Audit, audit as judge, command_words
 from deniable.cli import output
 from deniable.cli.load_survey import questions, read_target
 from deniable.cli.options import Json, argument, new_app, option, read_text
@@ -18,8 +19,6 @@ from deniable.cli.output import examples, shown
 from deniable.errors import SpecError
 from deniable.files import Source, read_batches
 from deniable.files.places import said_of
-from deniable.privacy.audit import Audit, command_words
-from deniable.privacy.audit import audit as judge
 from deniable.privacy.poisoning import inspect
 from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
@@ -198,7 +197,7 @@ def _print(found: Audit, seed: int | None, survey: Survey | None) -> None:
     output.prose(found.words if survey is None else f"{found.words}. {summary(survey)}")
     if survey is not None:
         said = promises(survey)
-        for name in ("guess", "seen", "sure"):
+        for name in ("line", "guess", "sure"):
             output.prose(shown(said[name]))
     if found.parts:
         output.write("\n")

@@ -27,13 +27,11 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable import design as designs
-from deniable import exact
+from deniable import design as designs, exact
 from deniable._files import parse_json
 from deniable.channels import Channel
 from deniable.channels.divergences import DIVERGENCES
-from deniable.cli import output
-from deniable.cli import show_designs as show
+from deniable.cli import output, show_designs as show
 from deniable.cli.options import Json, Plot, argument, errors_in, named, new_app, option, read_text, with_options
 from deniable.cli.output import examples, ratio_words, save_figure, shown, solving
 from deniable.cli.read_channels import as_floats, read_adjacency
@@ -53,8 +51,7 @@ from deniable.domains import Integers
 from deniable.errors import LabelError, ShapeError, SpecError
 from deniable.exact import epsilon_text, level_text
 from deniable.planning import information as report_information
-from deniable.protocols import load
-from deniable.protocols import profiles as mechanisms
+from deniable.protocols import load, profiles as mechanisms
 from deniable.protocols.law import PROFILES
 from deniable.protocols.profiles import ProfileGraph, ProfileMechanism
 from deniable.protocols.profiles.table import ToldApart
@@ -418,7 +415,7 @@ def together(
         str, option("P", "How likely a bit is 1, for all or one for each: 0.5,0.2.", default=True)
     ] = "1/2",
     check: Annotated[
-        bool, typer.Option("--check", help="Of two parties: look for a better protocol of three messages on a grid.")
+        bool, typer.Option("--check", help="For two parties: look for a better protocol of three messages on a grid.")
     ] = False,
 ) -> tuple[Any, float | None]:
     """Compute a function of the bits of several parties.
@@ -441,7 +438,7 @@ def verify(
 ) -> tuple[dict[str, Any]]:
     """Check a certificate again, without the solver.
 
-    Rows and ratios are checked with integers, the bound with long decimals. Of a profile mechanism, rows and ratios are
+    Rows and ratios are checked with integers, the bound with long decimals. For a profile mechanism rows and ratios are
     checked; it claims no bound. The exit code is 1 if any check fails.
     """
     content = parse_json(read_text(source), named(source))

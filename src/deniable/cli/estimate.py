@@ -36,13 +36,19 @@ from deniable.results import NOTHING, ROWS_SHOWN, Document, Result, View, quanti
 from deniable.results.distribution import read_numbers
 from deniable.results.document import plain
 from deniable.results.models import METHODS
-from deniable.results.render import as_arrow, cells, merged, question_name, unlisted
-from deniable.results.render import as_csv as csv_text
+from deniable.results.render import as_arrow, as_csv as csv_text, cells, merged, question_name, unlisted
 from deniable.results.smooth import USUAL, read_assumption
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, round_of
-from deniable.surveys.results import ONCE, SAME_DEVICES, UNKNOWN_EPOCHS, Repeats, documents, part_id
-from deniable.surveys.results import find as find_result
+from deniable.surveys.results import (
+    ONCE,
+    SAME_DEVICES,
+    UNKNOWN_EPOCHS,
+    Repeats,
+    documents,
+    find as find_result,
+    part_id,
+)
 from deniable.surveys.terms import LAST_EPOCH
 
 app = new_app()
@@ -199,7 +205,7 @@ def estimate(
         int | None,
         typer.Option(
             metavar="N",
-            help="Of a distribution: about how many bins.",
+            help="For a distribution: about how many bins.",
             show_default="as many as stand out of the noise",
         ),
     ] = None,
@@ -208,7 +214,7 @@ def estimate(
         typer.Option(
             "--range",
             metavar="LOW..HIGH",
-            help="Of a distribution: the share of the numbers from one to another, both included; of two numbers "
+            help="For a distribution: the share of the numbers from one to another, both included; of two numbers "
             "LOW..HIGH,LOW..HIGH; may be repeated.",
             show_default=False,
         ),
@@ -217,7 +223,7 @@ def estimate(
         str,
         typer.Option(
             metavar="smooth[:S]",
-            help="Of a distribution: shorter intervals, which hold if it is smooth. S is the least standard deviation "
+            help="For a distribution: shorter intervals, which hold if it is smooth. S is the least standard deviation "
             f"of a hump as a part of the range, {USUAL:g} where it is not given.",
             show_default="intervals hold for any distribution",
         ),

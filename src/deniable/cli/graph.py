@@ -66,7 +66,7 @@ def graph(ctx: typer.Context) -> None:
 
     Nodes hand in noisy messages only. Figures are edges, degrees, stars, triangles and cores. Epsilon is about one
     edge, in both lists that it stands in. The command plays all nodes: each message is made of one node's list and of
-    what was said before, and the figures are made of messages alone.
+    earlier messages, and the figures are made of messages alone.
     """
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
@@ -174,7 +174,7 @@ def triangles(
         int | None, option("N", "The largest degree, if that is public.", default="from noisy degrees")
     ] = None,
     share: Annotated[
-        str, option("SHARE", "Of the noisy edges that are published: less to send, more noise.", default=True)
+        str, option("SHARE", "Share of the noisy edges that is published: less to send, more noise.", default=True)
     ] = "1",
 ) -> _Find:
     """The number of triangles, in one round or in several."""
@@ -244,7 +244,7 @@ def compare(
 ) -> None:
     """Compare the errors of all ways to learn each figure.
 
-    Those of a trusted curator stand beside them. Not private.
+    Compares them with those of a trusted curator. Not private.
     """
     one_format(as_json, as_csv)
     found = graphs.compare(_read(file, nodes), epsilon, runs, seed)

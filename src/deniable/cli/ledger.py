@@ -228,9 +228,9 @@ def withdraw(
     """Delete what this device remembers, and opt out of everything.
 
     Remembered answers, keys, ids and what waits are deleted. The ledger keeps which surveys and epochs were answered
-    and what that has cost: what has been sent cannot be called back, so whoever comes back does not begin with a full
-    budget. A service that keeps sums has no report to delete; one that keeps reports deletes those of open epochs, if
-    it is asked before the ids are gone.
+    and what that has cost: what has been sent cannot be called back, so a device that comes back does not begin with a
+    full budget. A service that keeps sums has no report to delete; one that keeps reports deletes those of open epochs,
+    if it is asked before the ids are gone.
     """
     book = _existing(ledger)
     book.forget_ids(time.time())

@@ -110,7 +110,7 @@ Master = Annotated[
     str | None,
     option(
         "URL",
-        "Of the Spark cluster: local[*], spark://host:7077, yarn, or sc://host:15002 for Spark Connect.",
+        "Address of the Spark cluster: local[*], spark://host:7077, yarn, or sc://host:15002 for Spark Connect.",
         default="what the environment says",
     ),
 ]
@@ -163,7 +163,7 @@ def bits_from(seed: int | None) -> Bits:
     """Secure bits, or those of a simulation with a warning."""
     if seed is None:
         return Secure()
-    output.note("warning", "--seed makes a simulation: whoever knows the seed can undo the noise")
+    output.note("warning", "--seed makes a simulation: anyone who knows the seed can undo the noise")
     return Simulation(seed)
 
 
@@ -245,4 +245,4 @@ def refuse_unknown_variables(settings: Iterable[str]) -> None:
         if name.startswith("DENIABLE_") and name not in known:
             near = difflib.get_close_matches(name, known, 1)
             meant = f"; is {near[0]} meant?" if near else ""
-            raise SpecError(f"the environment has {name}, which is no setting of deniable{meant}")
+            raise SpecError(f"the environment has {name}, which is not a setting of deniable{meant}")

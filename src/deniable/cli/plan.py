@@ -63,7 +63,8 @@ def plan(
     discover: Annotated[
         str | None,
         option(
-            "BYTES|BITS", "Find common texts that nobody listed, of up to so many bytes (16), or identifiers (64bits)."
+            "BYTES|BITS",
+            "Find common texts that nobody listed, up to so long in bytes (16), or identifiers (64bits).",
         ),
     ] = None,
     number: Annotated[str | None, option("LOW..HIGH", "The mean of a number between these.")] = None,
@@ -103,7 +104,7 @@ def plan(
         int | None,
         option(
             "M",
-            "Several of --categories may be an answer; so many of them are reported at most. With --number, each "
+            "Several of --categories may be an answer; at most this many are reported. With --number, each "
             "has a number.",
         ),
     ] = None,
@@ -120,7 +121,7 @@ def plan(
         int | None,
         option(
             "N",
-            "With --forever: compare only what cannot be recognized as one device's reports in so many epochs. "
+            "With --forever: compare only what cannot be recognized as one device's reports in this many epochs. "
             "With --changes: how many epochs --epsilon is for.",
         ),
     ] = None,
@@ -175,7 +176,7 @@ def plan(
     with the least noise. --objective names another figure.
 
     noise is the standard error of the share of an answer that nobody gave; within is how far the interval of a share
-    reaches to either side, whatever the share, and includes the error of asking so many people; a visible share stands
+    reaches to either side, whatever the share, with the sampling error of that many people; a visible share stands
     out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
     is how often the best guess of one person's answer is right. For --number, noise and within
     are about the mean, in its unit; with --read distribution about the median, and with --read ranges
@@ -183,7 +184,7 @@ def plan(
     numbers, about that of a typical rectangle. For --places about that of a typical rectangle of cells. For
     --record they are those of the part where they are largest, a mean's as a share
     of its range, and the last line compares with splitting epsilon over all parts. --read pairs, or triples, asks for
-    tables of so many parts together.
+    tables of two or three columns together.
     For --discover a visible share is found nine times out of ten, whatever the identifier or the word is; texts
     that are spelled like no word take a larger share.
     """

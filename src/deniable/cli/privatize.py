@@ -126,7 +126,7 @@ def privatize(
 
     Reports are drawn from the exact law with cryptographic bits. Rows are streamed, so the file may be larger than the
     memory. A bad answer ends the command: the error names its row and column but not the answer, and no file is left
-    behind. Of several files, those before it are finished.
+    behind. Files before it are finished.
 
     A panel (--person, --epoch, --state) draws as the devices of these people would: once per person where the survey
     says so, from the state that is kept between epochs.

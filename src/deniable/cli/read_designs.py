@@ -17,7 +17,7 @@ from typing import Any
 
 from deniable import exact
 from deniable._files import parse_csv, parse_json
-from deniable.channels.utility import NAMED
+from deniable.channels.utilities import NAMED
 from deniable.cli.options import STDIN, errors_in, is_json, named, read_text
 from deniable.cli.read_channels import Names, as_floats, is_number, read_laws, read_matrix, read_vector
 from deniable.errors import LabelError, ShapeError, SpecError
@@ -100,7 +100,7 @@ def read_several_laws(source: str | None, given: list[str] | None) -> tuple[dict
 
 
 def read_weights(source: str | None, labels: Sequence[Label], what: str) -> list[Fraction] | None:
-    """A prior over known labels; None if there is none."""
+    """A prior over known labels; None if it is not given."""
     return None if source is None else read_vector(source, Names.of(tuple(labels), what), "the prior")
 
 

@@ -90,15 +90,14 @@ def serve(
     refuse_unknown_variables(())
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
-    from deniable.collect.server.relay import RelaySettings
-    from deniable.collect.server.relay import serve as run
+    from deniable.collect.server.relay import RelaySettings, serve as run
 
     if not store.startswith("sqlite:///"):
         raise SpecError("the queue of a relay is a SQLite file: write sqlite:///name.db")
     if not is_loopback(host):
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
     if operator_port is not None and not is_loopback(operator_host):
-        output.note("warning", "whoever reaches the operator's port can read when somebody answers: keep it private")
+        output.note("warning", "anyone who reaches the operator's port can read when somebody answers: keep it private")
     found = [read_survey(path) for path in surveys]
     settings = RelaySettings(
         store=store,

@@ -82,7 +82,7 @@ def risk(
     For each question, at epsilon 0.1 to 8: sure from 1/2 and from 1/10 is how sure anybody becomes at most of an answer
     that was so likely before one report. guess is how often the best guess of an answer is right, if all were equally
     likely, and knowing shares if the attacker knows how common each is. year and household are how often the best guess
-    between two equally likely answers is right after so many reports of one; a survey that repeats reports, or draws
+    between two equally likely answers is right after this many reports of one; a survey that repeats reports, or draws
     them from a kept state, is judged by that. error is the standard error of the headline figure, sampling included.
     leverage is how many honest reports one fake report outweighs. The row with a star is the question as it stands; the
     others are what the planner would choose at that epsilon.

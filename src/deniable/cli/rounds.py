@@ -24,8 +24,7 @@ from deniable.cli.survey import answers_of, campaign_words, print_survey
 from deniable.collect.analyst import Analyst
 from deniable.errors import DeniableError, SpecError
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.campaign import check_round, next_round, round_of
-from deniable.surveys.campaign import verify as check_chain
+from deniable.surveys.campaign import check_round, next_round, round_of, verify as check_chain
 from deniable.surveys.terms import read_time
 
 app = new_app()

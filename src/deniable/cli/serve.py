@@ -169,19 +169,16 @@ def serve(
         return
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
-    from deniable.collect.server import Settings
-    from deniable.collect.server import serve as run
+    from deniable.collect.server import Settings, serve as run
     from deniable.collect.server.run import refuse_workers
 
-    if store.startswith("memory:"):
-        raise SpecError("a store in memory is lost with its process: write sqlite:///name.db")
     if workers > 1:
         refuse_workers(store)
     surveys = {path: _collected(path) for path in publish or []}
     if not is_loopback(host):
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
     if operator_port is not None and not is_loopback(operator_host):
-        output.note("warning", "whoever reaches the operator's port can read when somebody answers: keep it private")
+        output.note("warning", "anyone who reaches the operator's port can read when somebody answers: keep it private")
     settings = Settings(
         store=store,
         host=host,

@@ -99,13 +99,13 @@ def simulate(
 ) -> None:
     """Repeat collections with made-up people; measure errors.
 
-    The measured errors stand beside those of the formulas. GRR, LGRR, SUE, OUE, THE and HadamardResponse are drawn from
+    Compares measured errors with those of the formulas. GRR, LGRR, SUE, OUE, THE and HadamardResponse are drawn from
     the law of their tally, whatever the number of people; the others draw every report. stderr, mae, max error and
     coverage are those of a share, or of the mean in its unit; coverage is about 95% intervals among those who answered,
     who are the same in every run. The column "of theory" is the measured variance divided by the formula's for these
     people. Of numbers, bell:c is a normal distribution around c, where 0 is the low end and 1 the high one; ends:a has
-    the share a at the high end and the others at the low one; values:a/b/c are the given numbers in turn. Of a record
-    the parts are independent, and errors are parts of the range of each figure.
+    the share a at the high end and the others at the low one; values:a/b/c are the given numbers in turn. The parts of
+    a record are independent, and errors are parts of the range of each figure.
     """
     one_format(as_json, as_csv)
     if [bool(categories), bool(number), record is not None].count(True) != 1:

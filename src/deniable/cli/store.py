@@ -86,7 +86,7 @@ DEFAULT = "sqlite:///deniable.db"
 def sqlite_file(url: str) -> str | None:
     """The file of an SQLite store; None for other stores.
 
-    >>> sqlite_file("sqlite:////var/lib/collect.db"), sqlite_file("memory:")
+    >>> sqlite_file("sqlite:////var/lib/collect.db"), sqlite_file("files:///var/lib/collect")
     ('/var/lib/collect.db', None)
     """
     return url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
@@ -386,7 +386,7 @@ def delete_reports(
 ) -> None:
     """Delete the kept reports of closed epochs. Their sums stay.
 
-    The reports of an open epoch are not deleted: whoever has sent one may still have it taken out of the sums. An epoch
+    The reports of an open epoch are not deleted: a respondent may still have one taken out of the sums. An epoch
     whose reports were deleted cannot be opened again. Copies that were made before still have the reports.
     """
     first, last = (None, None) if epochs is None else read_range(epochs)
@@ -404,7 +404,7 @@ def delete_reports(
         for one in going:
             if one.state != CLOSED:
                 raise LabelError(
-                    f"epoch {one.epoch} is open, and whoever has sent a report of it may still have it taken out of "
+                    f"epoch {one.epoch} is open, and respondents may still have their reports taken out of "
                     f"the sums: give other --epochs, or close it first with deniable store close-epoch {one.epoch}"
                 )
         kept = sum(one.n for one in going)
@@ -427,7 +427,7 @@ def delete_reports(
 def delete_survey(store: StoreUrl = DEFAULT, survey: Which = None, yes: Yes = False) -> None:
     """Delete a survey with all that was collected.
 
-    Its specification, sums, ids and kept reports are deleted. Its fingerprint stays: who sends to it is told that it
+    Its specification, sums, ids and kept reports are deleted. Its fingerprint stays: senders learn that it
     was deleted, and the same survey is not published here again. Copies that were made before still have everything.
     """
     with existing(store) as opened:
@@ -532,7 +532,8 @@ def export(
         output.note("note", f"the reports of epochs {_listed(gone)} were deleted: of these there are sums only")
     if with_ids and any(one.state == OPEN for one in known if one.epoch in wanted):
         output.note(
-            "note", "whoever knows the id of a report can delete it while its epoch is open: keep these files private"
+            "note",
+            "anyone who knows the id of a report can delete it while its epoch is open: keep these files private",
         )
     output.facts([("survey", shown(chosen.name)), ("fingerprint", chosen.fingerprint)])
     output.write("\n" + "".join(f"saved: {to / name}\n" for name in saved))

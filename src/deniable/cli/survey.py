@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 import sys
@@ -38,15 +37,15 @@ from deniable.errors import DeniableError, SpecError
 from deniable.exact import epsilon_text
 from deniable.files.proposal import propose
 from deniable.labels import text
-from deniable.planning import Plan, half_width
-from deniable.protocols import Protocol
+from deniable.planning import Plan
 from deniable.surveys import Survey, Terms
 from deniable.surveys.campaign import Round
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import as_one_record, crowds, divided, has_epsilon, plan_draft
+from deniable.surveys.expected import LEVEL, LISTED, SHARE, UNIT, Expected, expected
 from deniable.surveys.promises import amplified, band, kept, lifetime, paragraphs, promises
 from deniable.surveys.results import part_id
-from deniable.surveys.terms import span, write_time
+from deniable.surveys.terms import PRIVATE, PUBLIC, span, write_time
 from deniable.words import DEFAULT, LANGUAGES, without_marks
 
 Given = Annotated[str, argument("SURVEY", "A survey file, in JSON.")]
@@ -55,8 +54,7 @@ app = new_app()
 
 _MOST_ANSWERS = 80
 """Maximum number of characters of the possible answers in a table."""
-_QUERIED = ("queries", "regression")
-LEVEL = 0.95
+_READERS = {PRIVATE: "people with a token", PUBLIC: "everybody"}
 WIDE = 0.1
 """Intervals with a larger half-width than this say little."""
 
@@ -428,6 +426,11 @@ def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
     _print_plans(made, plans)
     _print_expected(made, draft)
     _print_decisions(made)
+    said = promises(made)
+    output.write("\n")
+    output.heading("what respondents read first")
+    for name in ("line", "guess"):
+        output.prose(shown(said[name]))
 
 
 def _print_decisions(made: Survey) -> None:
@@ -618,7 +621,7 @@ def _terms(survey: Survey, terms: Terms, purpose: str) -> list[tuple[str, str]]:
         ("open", f"{write_time(terms.opens)} to {write_time(terms.expires)}, {_epochs(terms)}"),
         *_clocks(terms),
         ("kept", kept(survey)),
-        ("shown from", f"{many(terms.min_reports, 'answer')} on"),
+        ("shown from", f"{many(terms.min_reports, 'answer')} on, to {_READERS[terms.results]}"),
         *([("replaces", terms.replaces)] if terms.replaces else []),
         *_place(terms),
     ]
@@ -698,27 +701,11 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
     people = crowds(draft)
     if not people:
         return
-    rows = []
-    for id, protocol, n in _parts(survey, people):
-        reach = half_width(protocol, n, LEVEL)
-        if protocol.worth().read in ("ranges", "rectangles", "places", "series"):  # a share, whichever it is
-            rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", "-"])
-            continue
-        if protocol.worth().read in _QUERIED:
-            rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} % of a query's range", "-"])
-            continue
-        if protocol.worth().unit or protocol.worth().read not in ("shares", "items", "keys", "found"):
-            rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.worth().unit)}".rstrip(), "-"])
-            continue
-        if math.isnan(reach):  # different shares of the answers give the same reports
-            rows.append([shown(id), f"{n:,}", "not determined", "-"])
-            continue
-        clear = protocol.worth(n).visible(LEVEL)
-        from_share = "none" if clear is None else f"{_percent(clear)} %"
-        rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", from_share])
+    found = list(expected(survey, people))
+    rows = [[shown(one.id), f"{one.people:,}", _interval(one), _visible(one)] for one in found]
     output.write(f"\nexpected{_each(survey)}:\n")
     output.table(["question", "people", f"{100 * LEVEL:g}% interval", "smallest visible share"], rows)
-    if any(protocol.worth().read == "regression" for _, protocol, _ in _parts(survey, people)):
+    if any(one.protocol.worth().read == "regression" for one in found):
         output.write("\n")
         output.prose(
             "A regression asks for means of queries, and reads the coefficients from them: how exact these are depends "
@@ -726,11 +713,19 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
         )
 
 
-def _parts(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, Protocol, int]]:
-    """Each question, or each part of its answers, with its protocol and about how many people answer it."""
-    for id, n in people.items():
-        for part, (protocol, some) in survey[id].protocol.worth(n).parts.items():
-            yield part_id(id, part), protocol, some
+def _interval(one: Expected) -> str:
+    if one.half_width is None:  # different shares of the answers give the same reports
+        return "not determined"
+    if one.scale == UNIT:
+        return f"+-{one.half_width:.3g} {shown(one.unit)}".rstrip()
+    scale = "points" if one.scale == SHARE else "% of a query's range"
+    return f"+-{_percent(one.half_width)} {scale}"
+
+
+def _visible(one: Expected) -> str:
+    if one.scale != SHARE or one.half_width is None or one.protocol.worth().read not in LISTED:
+        return "-"
+    return "none" if one.visible is None else f"{_percent(one.visible)} %"
 
 
 def _advice(survey: Survey, draft: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -744,12 +739,12 @@ def _advice(survey: Survey, draft: Mapping[str, Any]) -> Iterator[tuple[str, str
 def _too_wide(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """A warning about questions whose intervals will be wide."""
     needed = {}
-    for id, protocol, n in _parts(survey, people):
-        if protocol.worth().read not in ("shares", "series"):
+    for one in expected(survey, people):
+        if one.protocol.worth().read not in ("shares", "series") or one.half_width is None:
             continue  # the necessary precision depends on what the figure is
-        wide = half_width(protocol, n, LEVEL) / WIDE
+        wide = one.half_width / WIDE
         if wide > 1:
-            needed[id] = people[id.partition(".")[0]] * wide**2  # errors shrink with the root of the number of people
+            needed[one.id] = people[one.id.partition(".")[0]] * wide**2  # errors shrink with the root of the people
     if not needed:
         return
     again = survey.draws > 1 and survey.terms is not None and survey.terms.longitudinal.rule == "none"

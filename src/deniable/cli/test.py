@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -13,8 +13,7 @@ from deniable import exact
 from deniable._files import parse_json
 from deniable.channels import Channel
 from deniable.channels.hypothesis import Decision, decide
-from deniable.channels.laws import Laws
-from deniable.channels.laws import read_laws as as_laws
+from deniable.channels.laws import Laws, read_laws as as_laws
 from deniable.cli import output
 from deniable.cli.estimate import EpochRange, Few, FromService, Summed, sums
 from deniable.cli.load_survey import questions, shown_enough
@@ -35,13 +34,12 @@ from deniable.cli.output import examples, shown
 from deniable.cli.read_channels import Names, read_channel, read_laws, read_some, read_vector
 from deniable.design import Certificate
 from deniable.design.base import FORMAT
+from deniable.domains import ListedDomain
 from deniable.errors import LabelError, MismatchError, SpecError
-from deniable.protocols import Table
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Document, Result, SignificanceTest, compare
 from deniable.results.document import plain
-from deniable.results.render import as_csv as csv_text
-from deniable.results.render import cells
+from deniable.results.render import as_csv as csv_text, cells
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import ONCE, SAME_DEVICES, Repeats, find, part_id
 
@@ -254,7 +252,7 @@ def _of_reports(
     if question is not None and question not in known:
         raise LabelError(f"there is no question {question!r}; there are {', '.join(known)}")
     given = laws is not None or bool(law)
-    asked = [id for id, (one, _) in known.items() if one.worth().hypotheses or (given and isinstance(one, Table))]
+    asked = [id for id, (one, _) in known.items() if one.worth().hypotheses or (given and one.worth().takes_laws)]
     if question is not None:
         if question not in asked:
             raise SpecError(
@@ -271,10 +269,11 @@ def _of_reports(
     decisions = {}
     for id in asked:
         table, tally = known[id]
-        if not isinstance(table, Table) or (tally.n and not shown_enough(target, id, tally.n, few)):
+        if tally.n and not shown_enough(target, id, tally.n, few):
             continue
-        own = _hypotheses(laws, law, Names.of(tuple(table.domain.labels), "answer"))
-        decisions[id] = table.decide(tally, own, level)
+        answers = cast(ListedDomain, table.domain)  # a table's answers are listed
+        own = _hypotheses(laws, law, Names.of(tuple(answers.labels), "answer"))
+        decisions[id] = table.worth().decide(tally, level, own)
     if not decisions:
         raise MismatchError("there are too few reports to decide from")
     return target, decisions

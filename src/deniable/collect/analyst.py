@@ -21,7 +21,7 @@ from deniable.collect.http import Reply, Transport
 from deniable.collect.stores.batches import SurveyCounter, rows
 from deniable.collect.wire import ID_BYTES, from_text, to_text
 from deniable.errors import DeniableError, MismatchError, SpecError
-from deniable.protocols.secure_sum import ImpossibleSum, TooFewShares, joined, too_few
+from deniable.protocols.numeric.secure_sum import ImpossibleSum, TooFewShares, joined, too_few
 from deniable.protocols.structures import Sum
 from deniable.surveys import Survey, SurveyTally
 

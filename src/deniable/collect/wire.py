@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import DeniableError
+from deniable.protocols.numeric.secure_sum import joined, split
 from deniable.protocols.reports import Bytes
-from deniable.protocols.secure_sum import joined, split
 from deniable.randomness import Bits
 from deniable.surveys.terms import LAST_EPOCH
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.audit.paths import disagreement
 from deniable.channels import Channel
 from deniable.channels.adjacency import related_factor
 from deniable.conformance.checks import Duty, accepts, draws_needed, follows, listed, raises, refuses, require
 from deniable.domains import Integers
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.exact import exp_at_least
-from deniable.privacy.paths import disagreement
 from deniable.privacy.poisoning import gains
 from deniable.protocols import Protocol, Reports, Tally, load, registered
 from deniable.protocols.kernel import plain

@@ -35,7 +35,7 @@ from deniable import exact
 from deniable.channels import Channel, Query
 from deniable.channels.adjacency import Adjacency, as_adjacency
 from deniable.channels.laws import Floats
-from deniable.channels.utility import Distribution, Function
+from deniable.channels.utilities import Distribution, Function
 from deniable.design.base import Design
 from deniable.design.bayes_certificate import (
     BayesCertificate,

@@ -37,7 +37,7 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.adjacency import Adjacency, Pair
 from deniable.channels.laws import Floats
-from deniable.channels.utility import Distribution, Function, read_function, read_prior
+from deniable.channels.utilities import Distribution, Function, read_function, read_prior
 from deniable.design.base import Certificate, Check, Verdict, read_number
 from deniable.errors import DeniableError, NumberError, ProbabilityError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, index_of, label_key, label_spec, load_label

@@ -22,7 +22,7 @@ import numpy as np
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.laws import Floats
-from deniable.channels.utility import Distribution, read_prior
+from deniable.channels.utilities import Distribution, read_prior
 from deniable.errors import ChannelError, NumberError
 
 MOST_POSITIONS = 40

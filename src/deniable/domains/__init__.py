@@ -12,46 +12,8 @@ BitStrings   strings with a fixed number of bits, to be discovered
 ShortText    short texts, to be discovered
 """
 
-from deniable.domains.base import Domain, domain_kinds, load_domain
-from deniable.domains.bit_strings import BitDomain, BitRows, BitStrings, ShortText
-from deniable.domains.interval import Interval
-from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
-from deniable.domains.records import (
-    PLACES_ARE_READ_AS,
-    RECORDS_ARE_READ_AS,
-    Box,
-    Grid,
-    RecordColumns,
-    Records,
-)
-from deniable.domains.sets import KeyNumbers, SetColumn, Sets
-from deniable.domains.text import Strings, Texts
+from __future__ import annotations
 
-__all__ = [
-    "PLACES_ARE_READ_AS",
-    "RECORDS_ARE_READ_AS",
-    "BitDomain",
-    "BitRows",
-    "BitStrings",
-    "Box",
-    "Categories",
-    "Domain",
-    "DomainLike",
-    "Grid",
-    "Integers",
-    "Interval",
-    "KeyNumbers",
-    "Labels",
-    "ListedDomain",
-    "RecordColumns",
-    "Records",
-    "SetColumn",
-    "Sets",
-    "ShortText",
-    "Strings",
-    "Texts",
-    "as_domain",
-    "as_listed",
-    "domain_kinds",
-    "load_domain",
-]
+from deniable._extras import exports
+
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel, posterior_vulnerability
-from deniable.channels.utility import read_prior
+from deniable.channels.utilities import read_prior
 from deniable.domains import ListedDomain
 from deniable.errors import ChannelError, NumberError
 from deniable.privacy.composition import GROUP, LONGITUDINAL, CannotCompose, compose

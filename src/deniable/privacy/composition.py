@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.channels import Channel
 from deniable.errors import ChannelError, DeniableError, NumberError
-from deniable.protocols.base import Protocol
 from deniable.protocols.law import ANY, STREAM, Guarantee
+from deniable.protocols.protocol import Protocol
 
 Floats = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels.utility import read_prior
+from deniable.channels.utilities import read_prior
 from deniable.domains import ListedDomain
 from deniable.errors import ChannelError, NumberError, ShapeError
 from deniable.privacy.attacks import Reader, percent_of_cases

@@ -40,9 +40,9 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.errors import DeniableError, NumberError
 from deniable.privacy.composition import Composition, Floats, Loss, compose
-from deniable.protocols.base import Protocol
 from deniable.protocols.blanket import Blanket, of_laws, product, worst
 from deniable.protocols.law import ANY, PureSupport
+from deniable.protocols.protocol import Protocol
 
 __all__ = ["CannotShuffle", "Shuffled", "fewest_people", "largest_epsilon", "shuffled"]
 

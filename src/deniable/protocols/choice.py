@@ -2,7 +2,8 @@
 
 Rule       the smallest noise in the headline figure, in the worst case over what the others gave, or the smallest of
            another figure that is given; among the protocols within 5 percent of that variance (2 percent where somebody
-           asks for the figure), the fewest report bytes, then the least work on the server
+           asks for the figure), the fewest report bytes; then the least work on the server, if all reports together
+           take minutes; then the smallest figure
 Settings   the first usable one of several candidates of a kind; for frequency oracles the one with the smallest figure,
            if a figure is given
 Forms      if reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
@@ -21,8 +22,9 @@ from typing import Any
 from deniable import exact
 from deniable.domains import Domain
 from deniable.errors import ChannelError, DomainError
-from deniable.protocols.base import Protocol, registered
+from deniable.protocols.protocol import Protocol, registered
 from deniable.protocols.traits import Ask, offered
+from deniable.protocols.worth import MUCH_WORK
 
 SAME = 1.05
 """Variances this close count as equal."""
@@ -125,7 +127,8 @@ def choose(
     def order(name: str) -> tuple[int, float, float, str]:
         # Some protocols are the same law at some sizes: the last digits of their variances decide nothing.
         protocol = protocols[name]
-        return protocol.report_bytes, protocol.worth().cost.operations, digits(variances[name]), name
+        work = n * protocol.worth().cost.operations
+        return protocol.report_bytes, work if work > MUCH_WORK else 0.0, digits(variances[name]), name
 
     return min(close, key=order)
 

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import SpecError
-from deniable.protocols.base import Protocol, first_of, load, percent
 from deniable.protocols.blanket import Blanket, mixed, worst
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Guarantee, Law
+from deniable.protocols.protocol import Protocol, first_of, load, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes, width_of
 from deniable.protocols.structures import Choice

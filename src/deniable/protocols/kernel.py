@@ -19,7 +19,7 @@ from deniable.protocols.tally import Adder, Counts, Halves, PlainAdder
 from deniable.randomness import Bits
 
 if TYPE_CHECKING:
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.protocol import Protocol
 
 
 class Kernel(Record):

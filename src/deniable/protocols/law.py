@@ -78,7 +78,7 @@ class Kept(Record):
 
 
 class PureSupport(NamedTuple):
-    """Of a pure protocol: a report is `ratio` times as likely for every answer that it supports as for any other."""
+    """For a pure protocol: a report is `ratio` times as likely for every answer that it supports as for any other."""
 
     p: Fraction
     """P(the report supports the true answer)."""

@@ -60,8 +60,8 @@ from deniable.channels import Channel
 from deniable.domains import DomainLike
 from deniable.errors import ChannelError, EpsilonError, MismatchError, NumberError, ReportError
 from deniable.exact import Dyadic
-from deniable.protocols.base import Protocol, as_rows, sealed
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Protocol, as_rows, sealed
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.structures import Stages, Structure

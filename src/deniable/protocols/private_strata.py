@@ -39,11 +39,11 @@ from deniable.domains.listed import ListedDomain
 from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.labels import text
-from deniable.protocols.base import Protocol, load, speaks_for
-from deniable.protocols.frequency import EXCHANGEABLE
+from deniable.protocols.frequency.exchangeable import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import OnGrid, quantity
+from deniable.protocols.protocol import Protocol, load, speaks_for
 from deniable.protocols.ranges.cells import best_protocol, law_of
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
@@ -72,7 +72,7 @@ _STEPS = 33
 
 
 @dataclass(frozen=True)
-class _Number(OnGrid):
+class _GridNumber(OnGrid):
     """A number that is rounded to a position."""
 
     domain: Domain
@@ -176,8 +176,8 @@ class PrivateStrata(Through):
         return self.positions or self.domain.columns[-1][1].size  # type: ignore[attr-defined]
 
     @cached_property
-    def _number(self) -> _Number:
-        return _Number(self.domain.columns[-1][1], self.positions)
+    def _number(self) -> _GridNumber:
+        return _GridNumber(self.domain.columns[-1][1], self.positions)
 
     def parameters(self) -> dict[str, Any]:
         return {"positions": self.positions, "law": self.inner.spec()}

@@ -31,9 +31,9 @@ from deniable.domains.listed import DomainLike, ListedDomain, as_domain
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, SpecError
 from deniable.labels import text
-from deniable.protocols.base import Protocol, load
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.law import Guarantee, Law, Mixture
+from deniable.protocols.protocol import Protocol, load
 from deniable.protocols.record import remembered
 from deniable.protocols.structures import Choice
 from deniable.protocols.tally import Tally

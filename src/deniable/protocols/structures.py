@@ -5,14 +5,15 @@ Choice     one of several protocols, by a coin that does not depend on the answe
 Mapped     a function of the answer, then a report of another protocol about its value
 Members    the answer becomes a set of elements, padded, subsampled or hashed; the rest of the code sees only the set
 Hashed     the code of the kind sees of an answer only what a hash function makes of it
+Seeded     a public seed, then the cell of the answer under it, plus noise that does not depend on the answer
 Stages     a state that is drawn once per answer and kept, then reports that are drawn from it
 Stream     a state that changes from epoch to epoch; the guarantee is about all reports of a device
 Sum        noise that suffices only in the sum over many people
 
-`Choice`, `Mapped` and `Members` have a method `draw`. A kind that has no code of its own for that draws with the method
-of its structure: then the structure is what a device runs, and an audit relies on it. It does so for such kinds only.
-`Hashed` is checked by an audit: it hides the answer and replaces the hash function. `Stages` and `Stream` name the code
-that devices call and that an audit follows.
+`Choice`, `Mapped`, `Members` and `Seeded` have a method `draw`. A kind that has no code of its own for that draws with
+the method of its structure: then the structure is what a device runs, and an audit relies on it. It does so for such
+kinds only. `Hashed` is checked by an audit: it hides the answer and replaces the hash function. `Stages` and `Stream`
+name the code that devices call and that an audit follows.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ import numpy as np
 
 from deniable.domains import ListedDomain
 from deniable.errors import DomainError
+from deniable.exact import Dyadic
 from deniable.protocols.reports import Bytes, from_bytes, width_of
 from deniable.randomness import Bits, floyd
 
 if TYPE_CHECKING:
     from deniable.channels import Channel
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.protocol import Protocol
 
 
 def _listed(protocol: Protocol) -> int:
@@ -156,7 +158,7 @@ class Members:
 
     @property
     def universe(self) -> int:
-        """The number of elements, of which a set has some."""
+        """The number of elements that a set is drawn from."""
         return self.cells or self.items + self.at_most
 
     @property
@@ -197,6 +199,60 @@ class Hashed:
     """It gives numbers from 0 to size - 1."""
     count: int | None = None
     """It gives a list of this many different numbers in ascending order; without it, one number."""
+
+
+@final
+@dataclass(frozen=True)
+class Seeded:
+    """A public seed, and the cell of the answer under it with noise: one of the first cells, or any of them.
+
+    Cells are added bit by bit if their number is a power of two, else modulo it. The noise is drawn without the answer:
+    whatever the cells are, no report is more than `ratio` times as likely for one answer as for another.
+    """
+
+    seeds: int
+    """Seeds are 1 to this number, each with the same probability."""
+    cells: int
+    hashed: Callable[[Any, int], int]
+    """(encoded answer, seed) -> its cell, from 0 to cells - 1."""
+    keep: Dyadic
+    """The probability that the noise is one of the first `window` cells; otherwise it is any cell."""
+    window: int
+
+    @property
+    def is_bitwise(self) -> bool:
+        """Whether cells are added bit by bit."""
+        return self.cells & (self.cells - 1) == 0
+
+    @property
+    def ratio(self) -> Fraction:
+        """How many times as likely as any other noise the noise of the window is."""
+        return 1 + self.keep.value * self.cells / ((1 - self.keep.value) * self.window)
+
+    @cached_property
+    def seed_bits(self) -> int:
+        """The number of bits of a seed, which is in the lowest bits of a report; the cell is above it."""
+        return self.seeds.bit_length()
+
+    @cached_property
+    def width(self) -> int:
+        """The number of bytes of a report."""
+        return -(-(self.seed_bits + (self.cells - 1).bit_length()) // 8)
+
+    def added(self, cell: int, noise: int) -> int:
+        """A cell with noise."""
+        return cell ^ noise if self.is_bitwise else (cell + noise) % self.cells
+
+    def draw(self, answer: Any, bits: Bits) -> bytes:
+        """One report: draws the coin and the seed, then one number for both kinds of noise."""
+        kept, seed = bits.kept_and_drawn(self.keep, self.seeds)
+        far, near = divmod(bits.integers(self.cells * self.window), self.window)
+        seed += 1
+        cell = self.hashed(answer, seed)
+        if not 0 <= cell < self.cells:
+            raise DomainError("a hash function gives other cells than there are")
+        sent = seed | self.added(cell, near if kept else far) << self.seed_bits
+        return sent.to_bytes(self.width, "little")
 
 
 @final
@@ -263,7 +319,7 @@ class Sum:
         return self.people - self.missing
 
 
-Structure = Choice | Mapped | Members | Hashed | Stages | Stream | Sum
+Structure = Choice | Mapped | Members | Hashed | Seeded | Stages | Stream | Sum
 
-RUN = (Choice, Mapped, Members)
+RUN = (Choice, Mapped, Members, Seeded)
 """The structures that draw reports."""

@@ -34,10 +34,10 @@ from deniable.channels.laws import Laws, plain_weights, read_laws
 from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text
-from deniable.protocols.base import Positions, Protocol, first_of, kind_named, percent
 from deniable.protocols.blanket import of_laws
 from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.law import Guarantee, Law
+from deniable.protocols.protocol import Positions, Protocol, first_of, kind_named, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
@@ -402,6 +402,9 @@ class Table(ShareProtocol):
             raise MismatchError("this table has no hypotheses to decide between: decide(tally, laws) takes them")
         return replace(decide(self.matrix, between, tally.counts.tolist(), level), protocol=self.name)
 
+    def _decided(self, tally: Tally, level: exact.Number = Fraction(1, 20), laws: Any = None) -> Decision | None:
+        return None if self.laws is None and laws is None else self.decide(tally, laws, level)
+
     @cached_property
     def _spread(self) -> Floats:
         """The variance of one report's contribution to the count of each answer, by the answer given: (given, of)."""
@@ -448,7 +451,8 @@ class Table(ShareProtocol):
         base = super().worth(n, read, population)
         return base.but(
             hypotheses=() if self.laws is None else self.laws.names,
-            decide=lambda tally, level=Fraction(1, 20): None if self.laws is None else self.decide(tally, level=level),
+            takes_laws=True,
+            decide=self._decided,
             tests=lambda: len(self.rows),
             cost=Cost(float(WORD_BYTES), 1),
             variances=self._figure_variances,

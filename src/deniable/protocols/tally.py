@@ -38,10 +38,10 @@ from deniable.protocols.reports import Bytes, Reports
 from deniable.randomness import Simulation
 
 if TYPE_CHECKING:
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.protocol import Protocol
 
 if typing.TYPE_CHECKING:
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.protocol import Protocol
 
 
 Counts = NDArray[np.int64]

@@ -16,7 +16,7 @@ from deniable.protocols.record import Record
 from deniable.words import DEFAULT, Fact, catalogue
 
 if TYPE_CHECKING:
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.protocol import Protocol
 
 ALL, NAMED, FOUND = "all", "named", "found"
 

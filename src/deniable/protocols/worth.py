@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from deniable.protocols.record import Record
 
 if TYPE_CHECKING:
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.protocol import Protocol
     from deniable.protocols.reports import Bytes
 
 WORD_BYTES = 8
 """Bytes of a random word."""
+MUCH_WORK = 1 << 36
+"""Word operations of some minutes on one core: from here on it matters which protocol takes less work."""
 
 
 class Cost(NamedTuple):
@@ -66,8 +68,10 @@ class Worth(Record):
     """(tally) -> the protocols of the parts of an answer, and the tally of each part's own reports."""
     hypotheses: tuple[Any, ...]
     """The names of the hypotheses that the question was designed for, if any."""
+    takes_laws: bool
+    """Whether `decide` also takes laws that the question was not designed for."""
     decide: Callable[..., Any]
-    """(tally, level=1/20) -> the decision between the hypotheses; None without hypotheses."""
+    """(tally, level=1/20, laws=None) -> the decision between the hypotheses or these laws; None without any."""
     cost: Cost
     leverage: Any
     """How many honest reports one forged report outweighs, for the figure that it favours; None if not known."""
@@ -105,7 +109,8 @@ class Worth(Record):
         "tests": 1,
         "strata": (),
         "hypotheses": (),
-        "decide": lambda tally, level=None: None,
+        "takes_laws": False,
+        "decide": lambda tally, level=None, laws=None: None,
         "unreadable": "",
         "visible": lambda level=0.95: None,
         "resolves": False,

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import SpecError
-from deniable.protocols.base import Protocol
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import ANY, Guarantee, Law
+from deniable.protocols.protocol import Protocol
 from deniable.protocols.record import KEPT, remembered
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts, Tally

@@ -6,24 +6,6 @@
 
 from __future__ import annotations
 
-from deniable.randomness.kernels import IntegerWeights, KnownBoundaries
-from deniable.randomness.secure import SYSTEM, Counting, Secure, Simulation, source_of
-from deniable.randomness.source import Bits, Enumeration, Exhaustive, Tied, exhaust, floyd, listed_bits, written_number
+from deniable._extras import exports
 
-__all__ = [
-    "SYSTEM",
-    "Bits",
-    "Counting",
-    "Enumeration",
-    "Exhaustive",
-    "IntegerWeights",
-    "KnownBoundaries",
-    "Secure",
-    "Simulation",
-    "Tied",
-    "exhaust",
-    "floyd",
-    "listed_bits",
-    "source_of",
-    "written_number",
-]
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

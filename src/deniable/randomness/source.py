@@ -184,6 +184,11 @@ class Bits(ABC):
             return kernels.integers(self, below, size)
         if below == 1:
             return 0
+        if below <= WORD:
+            limit = WORD - WORD % below
+            while (word := self.word()) >= limit:
+                pass
+            return word % below
         count = -(-(below - 1).bit_length() // WORD_BITS)
         span = 1 << (count * WORD_BITS)
         limit = span - span % below

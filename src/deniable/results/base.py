@@ -1,4 +1,4 @@
-"""The base of all results: one table, of which every output form for people and programs shows the same document.
+"""The base of all results: one table, shown as the same document by every output form.
 
 Rows       one row per figure: label, value, standard error and the ends of its interval, in one unit
 Document   the table with its picture, its notes and how far to trust it (`deniable.results.document`). Text, rich
@@ -24,16 +24,25 @@ from deniable._extras import require
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, numbers_first, shown
 from deniable.results.rows import ROWS_SHOWN, Drawing, Floats, Picture, Rows, View, number
-from deniable.results.significance import FIT as FIT_TEST
-from deniable.results.significance import Measured, Misfit, SignificanceTest, compare, fit, nothing, smallest
+from deniable.results.significance import (
+    FIT as FIT_TEST,
+    Measured,
+    Misfit,
+    SignificanceTest,
+    compare,
+    fit,
+    nothing,
+    smallest,
+)
+from deniable.words import Figure, said
 
 if TYPE_CHECKING:
     from deniable.results.document import Document
 
 FEW = 10_000
 """With more reports no interval is the whole range, so this is not checked."""
-NOTHING = "there are no reports yet: nothing is known"
-TOO_FEW = "too few people to tell anything"
+NOTHING = said("result.nothing")
+TOO_FEW = said("result.few")
 """For a part estimated from reports about several parts: it is unknown how many of the reports concern it."""
 
 
@@ -165,10 +174,10 @@ class Result(ABC):
     def notes(self) -> list[str]:
         """Notes on the figures, in sentences."""
         misfit = self.misfit
-        said = [*self.said, *([misfit.message] if misfit is not None and misfit.message else []), *self._wide()]
+        found = [*self.said, *([misfit.message] if misfit is not None and misfit.message else []), *self._wide()]
         if self.fakes:
-            said.append(self.robust_note)
-        return said if self.n or any(TOO_FEW in one for one in said) else [NOTHING, *said]
+            found.append(self.robust_note)
+        return found if self.n or any(TOO_FEW in one for one in found) else [NOTHING, *found]
 
     def _limits(self) -> tuple[float, float] | None:
         """The ends between which all figures lie, whatever the reports are; None if there are no such ends."""
@@ -182,14 +191,15 @@ class Result(ABC):
         whole = rows.whole(self._limits())
         if not whole.any():
             return []
-        which = "there is no interval" if whole.all() else f"{int(whole.sum())} of {len(rows)} figures have no interval"
-        return [f"{which}: with {self.n:,} reports it would be the whole range"]
+        n = self.n if isinstance(self.n, int) else Figure(f"{self.n:g}")
+        if whole.all():
+            return [said("result.wide.all", n=n)]
+        return [said("result.wide.some", n=n, wide=int(whole.sum()), of=len(rows))]
 
     @property
     def robust_note(self) -> str:
         """The guarantee of `robust`, in a sentence."""
-        are = "1 of the reports is" if self.fakes == 1 else f"{self.fakes:,} of the reports are"
-        return f"The intervals hold for the honest reports even if up to {are} forged."
+        return said("result.robust", n=self.fakes)
 
     def finding(self) -> tuple[str, Mapping[str, Any], str] | None:
         """The finding in words, if there is one: the id of a sentence, its parameters and its text."""
@@ -197,7 +207,7 @@ class Result(ABC):
 
     @property
     def headline(self) -> str:
-        """The text of the `finding`; empty if there is none."""
+        """The text of the `finding`, or empty."""
         found = self.finding()
         return "" if found is None else found[2]
 

@@ -89,9 +89,12 @@ class Numbers:
         return cls(np.hstack([low, high, means]), np.hstack([none, many]), errors)
 
     @classmethod
-    def joined(cls, parts: Sequence[Numbers]) -> Numbers:
-        """The figures of several tables, each with its own numbers, as one."""
-        each = zip(*((one.values, one.counts, one.errors) for one in parts), strict=True)
+    def joined(cls, parts: Sequence[object]) -> Numbers | None:
+        """The figures of several tables, each with its own numbers, as one; None if one table has none."""
+        known = [one for one in parts if isinstance(one, Numbers)]
+        if len(known) < len(parts):
+            return None
+        each = zip(*((one.values, one.counts, one.errors) for one in known), strict=True)
         return cls(*(np.concatenate(one) for one in each))
 
     def of(self, places: Any) -> Numbers:

@@ -31,8 +31,7 @@ from deniable._extras import require
 from deniable.errors import MismatchError, NumberError, ShapeError
 from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Result, quantile
 from deniable.results.rows import Drawing, Floats, Rows, View, number
-from deniable.results.significance import FIT as FIT_TEST
-from deniable.results.significance import Measured, SignificanceTest, compare, nothing
+from deniable.results.significance import FIT as FIT_TEST, Measured, SignificanceTest, compare, nothing
 from deniable.results.smooth import Linear, Smooth, critical, read_assumption
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -89,7 +88,7 @@ def with_fakes(result: Any, found: Readings, reach: Floats, side: int) -> Floats
     return moved + math.sqrt(thinned) * reach
 
 
-class Figure(float):
+class Quantity(float):
     """A number with its error: an ordinary float that also has `value`, `stderr` and `interval(level)`.
 
     Args:
@@ -102,7 +101,7 @@ class Figure(float):
 
     def __new__(
         cls, value: float, interval: Callable[[float, bool], tuple[float, float]], stderr: float | None
-    ) -> Figure:
+    ) -> Quantity:
         made = super().__new__(cls, value)
         made._interval = cache(interval)  # type: ignore[attr-defined]
         if stderr is None:
@@ -222,37 +221,37 @@ class Distribution(Result):
         between: Floats = np.interp(places, where, np.concatenate([[0.0], total[:-1], [1.0]]))
         return between
 
-    def cdf_at(self, number: float) -> Figure:
+    def cdf_at(self, number: float) -> Quantity:
         """The share of the numbers up to this one."""
         place = np.array([self._place(number)])
         if not self.n:
-            return Figure(math.nan, lambda level, population: (0.0, 1.0), math.nan)
+            return Quantity(math.nan, lambda level, population: (0.0, 1.0), math.nan)
 
         def interval(level: float, population: bool) -> tuple[float, float]:
             low, high = self._up_to(place, quantile(level), population)
             return float(low[0]), float(high[0])
 
-        return Figure(float(self._cumulative(place)[0]), interval, None)
+        return Quantity(float(self._cumulative(place)[0]), interval, None)
 
-    def range(self, low: float, high: float) -> Figure:
+    def range(self, low: float, high: float) -> Quantity:
         """The share of the numbers from one to another, both included."""
         if not math.isfinite(low) or not math.isfinite(high) or low > high:
             raise NumberError(f"a range goes from a number to one that is not smaller, not from {low!r} to {high!r}")
         if not self.n:
-            return Figure(math.nan, lambda level, population: (0.0, 1.0), math.nan)
+            return Quantity(math.nan, lambda level, population: (0.0, 1.0), math.nan)
         first, last = self.ends
         begin, end = min(max(low, first), last), min(max(high, first), last)
         if self.is_whole:
             begin, end = math.ceil(begin), math.floor(end) + 1
         if begin > end or low > last or high < first or (self.is_whole and begin == end):
-            return Figure(0.0, lambda level, population: (0.0, 0.0), 0.0)
+            return Quantity(0.0, lambda level, population: (0.0, 0.0), 0.0)
         one = replace(self, edges=np.array([begin, end], dtype=float))
 
         def interval(level: float, population: bool) -> tuple[float, float]:
             _, low, high = one._shares_of_bins(quantile(level), population)
             return float(low[0]), float(high[0])
 
-        return Figure(float(one._shares_of_bins(1.0, True)[0][0]), interval, one._error_of_bin())
+        return Quantity(float(one._shares_of_bins(1.0, True)[0][0]), interval, one._error_of_bin())
 
     def _error_of_bin(self) -> float | None:
         """The standard error of the share of the only bin, if it is known apart from its interval."""
@@ -263,21 +262,21 @@ class Distribution(Result):
             raise NumberError(f"a distribution is about finite numbers, not {number!r}")
         return min(max((number - self.ends[0]) / self.step, -1.0), self.points.size - 1.0)
 
-    def quantile(self, q: float) -> Figure:
+    def quantile(self, q: float) -> Quantity:
         """The smallest number that a share q of the numbers does not exceed."""
         if not 0 < q < 1:
             raise NumberError(f"a quantile is asked for at a share between 0 and 1, not at {q!r}")
         if not self.n:
-            return Figure(math.nan, lambda level, population: self.ends, math.nan)
+            return Quantity(math.nan, lambda level, population: self.ends, math.nan)
 
         def interval(level: float, population: bool) -> tuple[float, float]:
             ((low, high),) = self._crossings([q], quantile(level), population)
             return float(low), float(high)
 
-        return Figure(self._quantile(q), interval, None)
+        return Quantity(self._quantile(q), interval, None)
 
     @property
-    def median(self) -> Figure:
+    def median(self) -> Quantity:
         return self.quantile(0.5)
 
     def _quantile(self, q: float) -> float:
@@ -292,12 +291,12 @@ class Distribution(Result):
         return self.ends[0] + self.step * float(where[after - 1] + part * (where[after] - where[after - 1]))
 
     @cached_property
-    def mean(self) -> Figure:
+    def mean(self) -> Quantity:
         """Unbiased; noise may put it outside the domain."""
         return self._smooth_figure(self.points, 0.0, (0.0, 0.0))
 
     @cached_property
-    def variance(self) -> Figure:
+    def variance(self) -> Quantity:
         """The variance of the numbers, in the square of the unit, corrected for rounding to the positions."""
         play = 0.0 if self.is_whole else self.step**2
         moved = self._moved_mean(self.points)
@@ -311,7 +310,7 @@ class Distribution(Result):
         return float((self.fakes * thinned * max(found.down[0], found.up[0])) ** 2)
 
     @cached_property
-    def sd(self) -> Figure:
+    def sd(self) -> Quantity:
         """The standard deviation of the numbers; it is at most half of the width of the domain."""
         most = (self.ends[1] - self.ends[0]) / 2
 
@@ -323,13 +322,13 @@ class Distribution(Result):
             return (root(low), root(high)) if self.n else (0.0, most)
 
         value = root(self.variance) if self.n else math.nan
-        return Figure(value, interval, None if self.n else math.nan)
+        return Quantity(value, interval, None if self.n else math.nan)
 
-    def _smooth_figure(self, weights: Floats, bias: float, play: tuple[float, float]) -> Figure:
+    def _smooth_figure(self, weights: Floats, bias: float, play: tuple[float, float]) -> Quantity:
         """The mean of weights of the positions, minus a bias that is known up to some slack."""
         if self.evidence is None:
             least, most = float(weights.min()), float(weights.max())
-            return Figure(math.nan, lambda level, population: (least, most), math.nan)
+            return Quantity(math.nan, lambda level, population: (least, most), math.nan)
         found = self.evidence.read(weights[None, :])
         value = float(found.value[0]) - bias
 
@@ -337,7 +336,7 @@ class Distribution(Result):
             down, up = (float(self._reach(found, quantile(level), population, side)[0]) for side in (-1, 1))
             return value - down - play[0], value + up + play[1]
 
-        return Figure(value, interval, math.sqrt(float(self._spread(found, True)[0])))
+        return Quantity(value, interval, math.sqrt(float(self._spread(found, True)[0])))
 
     def _spread(self, found: Readings, population: bool) -> Floats:
         spread: Floats = self.noise * found.noise + (self.people if population else self.unheard) * found.people

@@ -9,13 +9,14 @@ Schema     `schema()` is the JSON Schema
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from deniable.labels import label_spec
 from deniable.results.rows import Drawing, Picture, Rows, View, finite
+from deniable.words import Said, plain as plain_fact
 
 if TYPE_CHECKING:
     from deniable.results.base import Result
@@ -146,7 +147,7 @@ class Trust(msgspec.Struct, kw_only=True):
     """The same in a sentence."""
 
 
-class Sentence(msgspec.Struct, kw_only=True):
+class Phrase(msgspec.Struct, kw_only=True):
     """A sentence: its id and parameters, and its English text."""
 
     id: str
@@ -187,7 +188,7 @@ class Document(msgspec.Struct, kw_only=True):
     """Whether there are enough answers to show figures."""
     message: str | None = None
     """The reason if there are no figures here."""
-    headline: Sentence | None = None
+    headline: Phrase | None = None
     """The finding in words, if there is one."""
     notes: list[str] = []
     """Remarks to show with the figures."""
@@ -203,6 +204,8 @@ class Document(msgspec.Struct, kw_only=True):
     """Single numbers next to the table, by name: for texts, the share of texts that are not listed ("unlisted")."""
     sections: list[Section]
     """The figures, with the pictures that show them."""
+    sentences: list[Phrase] = []
+    """The sentences above that the catalogue of words has, for readers of other languages."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -212,6 +215,28 @@ class Document(msgspec.Struct, kw_only=True):
     def section(self, id: str) -> Section | None:
         """The section with this id, if there is one."""
         return next((section for section in self.sections if section.id == id), None)
+
+
+def sentences(texts: Iterable[str | None]) -> list[Phrase]:
+    """Those of these texts that the catalogue has, with their ids and parameters."""
+    return [
+        Phrase(id=text.id, parameters={name: plain_fact(fact) for name, fact in text.facts.items()}, text=str(text))
+        for text in texts
+        if isinstance(text, Said)
+    ]
+
+
+def kept(document: Document) -> Document:
+    """The same document, with the ids of its sentences in a list of their own."""
+    trust, choice = document.trust, document.decision
+    said = [*document.notes, document.remark, trust.warning, trust.forgery]
+    said += [] if choice is None else [choice.verdict, choice.doubt]
+    document.sentences = [*document.sentences, *sentences(said)]
+    document.notes, document.remark = list(map(str, document.notes)), str(document.remark)
+    trust.forgery, trust.warning = str(trust.forgery), None if trust.warning is None else str(trust.warning)
+    if choice is not None:
+        choice.verdict, choice.doubt = str(choice.verdict), None if choice.doubt is None else str(choice.doubt)
+    return document
 
 
 def schema() -> dict[str, Any]:
@@ -263,7 +288,7 @@ def documented(
     leader = result.leader(rows) if winner else None
     choice = result.choice()
     said = result.finding()
-    return Document(
+    made = Document(
         kind=result.kind,
         protocol=result.protocol,
         method=result.method,
@@ -274,7 +299,7 @@ def documented(
         population=rows.population,
         fakes=result.fakes,
         assumed=rows.assumption,
-        headline=None if said is None else Sentence(id=said[0], parameters=dict(said[1]), text=said[2]),
+        headline=None if said is None else Phrase(id=said[0], parameters=dict(said[1]), text=said[2]),
         notes=result.notes,
         remark=result.remark,
         trust=Trust() if misfit is None else Trust(misfit=misfit.p_value, warning=misfit.message),
@@ -283,6 +308,7 @@ def documented(
         facts={name: finite(fact) if isinstance(fact, float) else fact for name, fact in result.facts.items()},
         sections=[drawn(one, None if one.is_further else _part(beside, one.rows)) for one in drawings],
     )
+    return kept(made)
 
 
 def _part(beside: Rows | None, rows: Rows) -> Rows | None:

@@ -27,7 +27,7 @@ from deniable._plain import escaped
 from deniable.errors import LabelError, MismatchError, NumberError
 from deniable.results.base import INK, Span, Weights, quantile
 from deniable.results.bounds import Numbers
-from deniable.results.distribution import Figure
+from deniable.results.distribution import Quantity
 from deniable.results.models import (
     METHODS,
     MOST_CLASSES,
@@ -227,7 +227,7 @@ class Crosstab(Estimate):
             *_information(shares, excess, spread, cover),
         )
 
-    def odds_ratio(self, rows: tuple[str, str], columns: tuple[str, str], level: float = 0.95) -> Figure:
+    def odds_ratio(self, rows: tuple[str, str], columns: tuple[str, str], level: float = 0.95) -> Quantity:
         """The odds of the first column answer against the second in the first row answer, over those in the second.
 
         With an interval from the logarithm; if a cell may be empty it reaches from 0 to infinity.
@@ -240,7 +240,7 @@ class Crosstab(Estimate):
         places = [down.index(row) * width + along.index(column) for row in rows for column in columns]
         signs, shares = np.array([1.0, -1.0, -1.0, 1.0]), found.value[places]
         if (shares <= 0).any():
-            return Figure(math.nan, lambda level, population: (0.0, math.inf), math.nan)
+            return Quantity(math.nan, lambda level, population: (0.0, math.inf), math.nan)
         spread = found.spread(found.value)[np.ix_(places, places)]
         slope = signs / shares
         value, error = math.exp(float(signs @ np.log(shares))), math.sqrt(float(slope @ spread @ slope))
@@ -249,7 +249,7 @@ class Crosstab(Estimate):
             reach = math.exp(quantile(level) * error)
             return value / reach, value * reach
 
-        return Figure(value, interval, value * error)
+        return Quantity(value, interval, value * error)
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         return replace(super().table(level, simultaneous, population), is_ordered=True)

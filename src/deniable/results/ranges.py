@@ -32,7 +32,7 @@ from deniable.results.distribution import (
     Distribution,
     Ends,
     Evidence,
-    Figure,
+    Quantity,
     Readings,
     round_edges,
     with_fakes,
@@ -156,20 +156,20 @@ class RangeShares(Distribution):
         return value, low, high
 
     @cached_property
-    def mean(self) -> Figure:
+    def mean(self) -> Quantity:
         """The mean; for an interval accurate up to half a cell."""
         play = 0.0 if self.is_whole else self.step / 2
         return self._fitted(self.points + play, play)
 
     @cached_property
-    def variance(self) -> Figure:
+    def variance(self) -> Quantity:
         """The variance of the numbers, in the square of the unit; in an interval as if all were in cell centres."""
         half = 0.0 if self.is_whole else self.step / 2
         # The slack of an interval: everybody may move within a cell.
         play = half * (self.ends[1] - self.ends[0]) + self._moved_mean(self._padded(self.points))
         return self._fitted((self.points + half - float(self.mean)) ** 2, play, lowest=0.0)
 
-    def _fitted(self, weights: Floats, play: float, lowest: float = math.inf) -> Figure:
+    def _fitted(self, weights: Floats, play: float, lowest: float = math.inf) -> Quantity:
         """The mean of weights of the cells: from the non-negative shares, with the interval of least squares."""
         found = self._smooth_figure(self._padded(weights), 0.0, (play, play))
         if self.evidence is None:
@@ -182,7 +182,7 @@ class RangeShares(Distribution):
             least, most = min(float(weights.min()), lowest) - play, float(weights.max()) + play
             return min(max(low, least), value), max(min(high, most), value)
 
-        return Figure(value, interval, found.stderr)
+        return Quantity(value, interval, found.stderr)
 
     def _padded(self, weights: Floats) -> Floats:
         """Weights of the cells and of the empty leaves beyond the last one, which get the weight of the last cell."""
@@ -300,21 +300,23 @@ class RectangleShares(Result):
     unheard: float = 0.0
     """The part of the sampling error that also applies to those who answered, because only some of them count."""
 
-    def rectangle(self, first: tuple[float, float] | None = None, second: tuple[float, float] | None = None) -> Figure:
+    def rectangle(
+        self, first: tuple[float, float] | None = None, second: tuple[float, float] | None = None
+    ) -> Quantity:
         """The share of the people whose numbers lie in both ranges, ends included; None is any number."""
         spans = zip(self.sides, (first, second), strict=True)
         ends = np.array([[end for side, span in spans for end in side.places(span)]])
         if not self.n:
-            return Figure(math.nan, lambda level, population: (0.0, 1.0), math.nan)
+            return Quantity(math.nan, lambda level, population: (0.0, 1.0), math.nan)
         if ends[0, 0] >= ends[0, 1] or ends[0, 2] >= ends[0, 3]:
-            return Figure(0.0, lambda level, population: (0.0, 0.0), 0.0)
+            return Quantity(0.0, lambda level, population: (0.0, 0.0), 0.0)
 
         def interval(level: float, population: bool) -> tuple[float, float]:
             low, high = self._interval(ends, quantile(level), population)
             return float(low[0]), float(high[0])
 
         error = math.sqrt(max(float(self._spread(one, True)[0]) for one in self._bracket(ends)))
-        return Figure(float(self._values(ends)[0]), interval, error)
+        return Quantity(float(self._values(ends)[0]), interval, error)
 
     def _bracket(self, ends: Floats) -> tuple[Readings, Readings]:
         assert self.evidence is not None

@@ -32,6 +32,7 @@ from deniable.results.base import Result, quantile
 from deniable.results.bounds import Numbers, PairLaw, crossings, cut_ends, mean_ends
 from deniable.results.rows import Drawing, Floats, Rows, View
 from deniable.results.shares import Estimate
+from deniable.words import Fact, Figure, Joined, said, word
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,20 +75,16 @@ class ItemShares(Estimate):
 
     @property
     def notes(self) -> list[str]:
-        said = super().notes
+        found = super().notes
         if self.n and self.together is not None:
-            said = [*said, RANKED_BY_GUESS]
+            found = [*found, RANKED_BY_GUESS]
         if not self.n or not self.at_most:
-            return said
+            return found
         if self.sizes is None:
-            return [*said, f"shares are of reported items: of a larger set {self.at_most} were drawn"]
-        share, low, high = np.clip([self.sizes.frequencies[-1], *self.sizes.interval()[-1]], 0.0, 1.0)
-        return [
-            *said,
-            f"about {share:.0%} of the people ({low:.0%} to {high:.0%}) have {self.at_most} items or more: of a larger "
-            f"set {self.at_most} were drawn, so that the shares of its items, alone and together, come out too "
-            "small: they are of reported items",
-        ]
+            return [*found, said("result.reported", n=self.at_most)]
+        shares = np.clip([self.sizes.frequencies[-1], *self.sizes.interval()[-1]], 0.0, 1.0)
+        share, low, high = (Figure(f"{100 * one:.0f}") for one in shares)
+        return [*found, said("result.reported.share", n=self.at_most, share=share, low=low, high=high)]
 
     def consistent(self, method: str = "norm-sub") -> ItemShares:
         """Shares between 0 and 1; items do not exclude each other, so they need not sum to one."""
@@ -278,10 +275,7 @@ MOST_SHOWN = 100
 OF_REPORTED = "of reported items"
 """What shares refer to if sets are cut."""
 
-RANKED_BY_GUESS = (
-    "items that occur together are listed by a best guess, from the shares of single items and of sets; the shares "
-    "beside them are unbiased"
-)
+RANKED_BY_GUESS = said("result.guess")
 
 _RATIOS = np.linspace(-1.0, 1.0, 65)
 """Means of keys to try, on the scale from -1 to 1."""
@@ -511,8 +505,10 @@ class KeyMeans(Result):
         unknown = [shown(label) for label, (a, b) in zip(self.labels, ends, strict=True) if a <= low and b >= high]
         if not unknown:
             return super().notes
-        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        return [*super().notes, f"too few people have {', '.join(unknown[:5])}{more} to tell a mean"]
+        named: Fact = Joined(unknown[:5], ", ")
+        if len(unknown) > 5:
+            named = word("list.more", first=named, n=len(unknown) - 5)
+        return [*super().notes, said("result.few.have", names=named)]
 
     def repeated(self, noise: float, people: float) -> KeyMeans:
         return replace(

@@ -19,10 +19,11 @@ from deniable._extras import require
 from deniable._plain import escaped
 from deniable.errors import LabelError, MismatchError
 from deniable.labels import Label
-from deniable.results.base import NOTHING, TOO_FEW, Result, quantile
+from deniable.results.base import Result, quantile
 from deniable.results.rows import Drawing, Floats, Picture, Rows, View
 from deniable.results.shares import Estimate
-from deniable.results.significance import SAME, Misfit, SignificanceTest, associated, compare, nothing
+from deniable.results.significance import SAME, Misfit, SignificanceTest, associated, compare, nothing, p_text
+from deniable.words import Fact, Joined, said, word
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +59,7 @@ class Several(Result):
 
     @property
     def notes(self) -> list[str]:
-        missing = [f"{name}: {NOTHING}" for name, part in self.parts.items() if not part.n]
+        missing = [said("result.part.nothing", name=name) for name, part in self.parts.items() if not part.n]
         return [*super().notes, *(missing if self.n else [])]
 
     def table(self, level: float | str = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
@@ -180,7 +181,7 @@ class MomentFigures(Several):
 
     @property
     def notes(self) -> list[str]:
-        missing = [f"{name}: too few reports to tell" for name, part in self.by_name.items() if not part.n]
+        missing = [said("result.part.few", name=name) for name, part in self.by_name.items() if not part.n]
         return [*Result.notes.fget(self), *(missing if self.n else [])]  # type: ignore[attr-defined]
 
     def table(self, level: float | str = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
@@ -276,17 +277,28 @@ class Strata(Several):
         if self.overall is None:
             return self.by_name
         heard = [one for one in self.by_name.values() if one.n >= LEAST]
-        said = (self.differ().sentence().replace("groups", "strata"),) if len(heard) > 1 else ()
-        return {ALL: replace(self.overall, said=said), **self.by_name}
+        differ = (self._differing(),) if len(heard) > 1 else ()
+        return {ALL: replace(self.overall, said=differ), **self.by_name}
+
+    def _differing(self) -> str:
+        """Whether the strata differ, in a sentence."""
+        test = self.differ()
+        if not any(test.n) or not test.freedom:
+            return test.sentence().replace("groups", "strata")
+        people = Joined(test.n) if len(test.n) < 3 else sum(test.n)
+        kind = "result.strata.differ" if test.rejected() else "result.strata.alike"
+        return said(kind, p=p_text(test.p_value), people=people)
 
     @property
     def notes(self) -> list[str]:
         if self.joint is None or not self.n:
             return super().notes
         few = [name for name, part in self.by_name.items() if not part.n]
-        more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
-        said = [f"{TOO_FEW} about {', '.join(few[:_NAMED])}{more}"] if few else []
-        return [*Result.notes.fget(self), *said]  # type: ignore[attr-defined]
+        named: Fact = Joined(few[:_NAMED], ", ")
+        if len(few) > _NAMED:
+            named = word("list.more", first=named, n=len(few) - _NAMED)
+        about = [said("result.few.about", names=named)] if few else []
+        return [*Result.notes.fget(self), *about]  # type: ignore[attr-defined]
 
     def _rows(self, name: str, level: float, simultaneous: bool, population: bool) -> Rows:
         rows = super()._rows(name, level, simultaneous, population)

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
 from deniable.labels import Label, shown
+from deniable.words import Figure, Joined, catalogue, said, word
 
 if TYPE_CHECKING:
     from deniable.results.base import Result
@@ -91,9 +92,9 @@ class SignificanceTest:
             return "Nothing can be said yet: there are no reports."
         if not self.freedom and self.hypothesis == SAME:
             return "Nothing can be said yet: fewer than two of the groups have enough reports."
-        said = _WORDS[self.hypothesis][0 if self.rejected(level) else 1]
+        found = _WORDS[self.hypothesis][0 if self.rejected(level) else 1]
         people = " and ".join(f"{one:,}" for one in self.n) if len(self.n) < 3 else f"{sum(self.n):,}"
-        return f"{said} (p {_p_text(self.p_value)}, n = {people})."
+        return f"{found} (p {catalogue().text(p_text(self.p_value))}, n = {people})."
 
     def to_dict(self) -> dict[str, Any]:
         """The test as JSON values."""
@@ -105,8 +106,9 @@ class SignificanceTest:
         return f"{self.sentence()}\n{self.method}, statistic {self.statistic:.4g}, {freedom}"
 
 
-def _p_text(p: float) -> str:
-    return "< 0.0001" if p < 0.0001 else f"= {p:.2g}"
+def p_text(p: float) -> Joined:
+    """A p-value after the letter p."""
+    return Joined(["< " if p < 0.0001 else "= ", Figure("0.0001" if p < 0.0001 else f"{p:.2g}", False)], "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,11 +451,8 @@ class Misfit:
         return self.about("protocol") if self.suspicious else None
 
     def about(self, law: str) -> str:
-        p = f"p = {self.p_value:.1g}" if self.p_value >= 1e-300 else "p < 1e-300"
-        return (
-            f"these reports do not look like this {law}'s: {p}. No shares of the answers explain them; is it the right "
-            f"{law}, with the right epsilon and order of answers, and are the reports genuine?"
-        )
+        p = f"= {self.p_value:.1g}" if self.p_value >= 1e-300 else "< 1e-300"
+        return said("result.misfit", law=word(f"result.law.{law}"), p=p)
 
 
 def too_few(count: float, n: float, least: float, tests: int = 1) -> float:

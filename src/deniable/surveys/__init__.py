@@ -2,26 +2,6 @@
 
 from __future__ import annotations
 
-from deniable.surveys.campaign import Campaign
-from deniable.surveys.narrowing import Narrowing
-from deniable.surveys.panel import Panel
-from deniable.surveys.question import Question
-from deniable.surveys.record_rounds import RegressionRounds, Screening
-from deniable.surveys.survey import Survey
-from deniable.surveys.tally import SurveyTally
-from deniable.surveys.terms import Budget, Epochs, Longitudinal, Terms
+from deniable._extras import exports
 
-__all__ = [
-    "Budget",
-    "Campaign",
-    "Epochs",
-    "Longitudinal",
-    "Narrowing",
-    "Panel",
-    "Question",
-    "RegressionRounds",
-    "Screening",
-    "Survey",
-    "SurveyTally",
-    "Terms",
-]
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

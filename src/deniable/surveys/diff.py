@@ -2,7 +2,8 @@
 
 Weaker     a promise gets worse: more epsilon or delta, another relation (two cannot be compared), asked more often, one
            more question, a part of an answer sent in clear, reports kept, another budget (of another owner or group),
-           fewer answers needed before estimates are shown, several memoized answers, whose repeats show changes
+           fewer answers needed before estimates are shown, results that anybody can read, several memoized answers,
+           whose repeats show changes
 Stronger   the opposite
 Neutral    anything else; a changed answer list or protocol at the same epsilon is no weaker, but it is a new question
 
@@ -20,7 +21,7 @@ from deniable.domains import Domain
 from deniable.exact import epsilon_text
 from deniable.surveys.question import Question
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import FRESH, RETENTION, Longitudinal, Terms, host, span, write_time
+from deniable.surveys.terms import FRESH, PUBLIC, RETENTION, Longitudinal, Terms, host, span, write_time
 from deniable.surveys.translations import positions
 
 WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"
@@ -140,6 +141,8 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
     yield from _compared("retention", old.retention, new.retention, privacy=kept)
     yield from _days(old, new)
     yield from _compared("shown from n", old.min_reports, new.min_reports, less_is=WEAKER)
+    private = WEAKER if new.results == PUBLIC else STRONGER
+    yield from _compared("results", old.results, new.results, privacy=private)
     yield from _compared("opens", write_time(old.opens), write_time(new.opens))
     yield from _compared("expires", write_time(old.expires), write_time(new.expires))
     yield from _compared("length of an epoch", span(old.epochs.seconds), span(new.epochs.seconds))

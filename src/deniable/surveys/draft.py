@@ -75,7 +75,7 @@ collectors       {"addresses": ["https://one.example.org", "https://two.example.
                  "read": "mean"}
 min_reports      estimates of fewer answers are not shown; by default as many as are needed to read one figure, that
                  is, until its 95 % interval is narrower than the whole range of the figure
-retention, delete_days, replaces     as in `Terms`
+retention, delete_days, replaces, results     as in `Terms`
 
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
 """
@@ -167,6 +167,8 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
     entries = draft["questions"]
     if not isinstance(entries, list):
         raise SpecError('"questions" is not a list')
+    if not entries:
+        raise SpecError("a survey needs at least one question")
     shared = {key: draft[key] for key in _SHARED if key in draft}
     given = {key: draft[key] for key in TERMS if key in draft}
     share, rule = divided(draft), draft_rule(given)
@@ -522,6 +524,7 @@ TERMS = (
     "campaign",
     "relay",
     "collectors",
+    "results",
 )
 
 _DAY, _HOUR = 86_400, 3_600
@@ -547,7 +550,8 @@ def draft_terms(given: Mapping[str, Any], name: Any, questions: Sequence[Questio
         wanted.get("delta", delta * rule.draws),
         levels[0].relation,
     )
-    options = {key: given[key] for key in ("retention", "delete_days", "min_reports", "replaces") if key in given}
+    plain = ("retention", "delete_days", "min_reports", "replaces", "results")
+    options = {key: given[key] for key in plain if key in given}
     options.setdefault("min_reports", min(_readable_from(question.protocol) for question in questions))
     if "relay" in given:
         options["relay"] = read_relay(given["relay"])

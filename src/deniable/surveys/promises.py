@@ -3,17 +3,16 @@
 One list     `promises(survey)` gives all of them by name; page and command line print nothing else about privacy.
              The sentences are in `words/en.json` and in the file of each other language. This file computes the facts
              that they are filled with, `web/pages/promises.js` computes them by itself, and a test compares the two
-Guess        how often somebody who thinks all answers equally likely guesses an answer right, without and with the
-             reports: of each question, of all together, from one report and from all that a device may send
-             (`right_guesses`). Exact figures are rounded, and bounds are rounded up and say "at most"
+Line         answers are scrambled here before they are sent. It names what is sent in clear, and the number where
+             guesses from one report are right in 75 of 100 cases or more and the report adds 10 or more. "Find out"
+             is used from 90 on only, and only for a figure that is not a bound
+Guess        how often somebody who thinks all answers equally likely guesses right, per question: without a report,
+             with it, and after all that a device may send (`right_guesses`). Bounds are rounded up and say "at most"
 Bands        by the question that is easiest to guess, from all that a device may send: weak from 90 right guesses of
              100, moderate from 75, strong below; and strong if the reports add less than 10. Reports that show
              changes, or reveal more with a probability above one in a million, are moderate at best
-Seen         the sentences use "can find out" only in the weak band, and "may be able to" if the figure is a bound. They
-             use "Nobody gets to see" only if the reports add less than 25 right guesses of 100
 Sure         the worst case: the largest certainty of somebody who found two answers equally likely before, r / (1 + r)
              with r = e^epsilon, rounded up. It comes after the guesses, and always says "at most"
-Picture      of 100 guesses, how many are right; one meaning everywhere
 Storage      a note says what a browser may forget. It changes no band and no other sentence
 Parts        of an answer with several parts one is reported, chosen by the coins of the device; everybody sees which
 Clear        strata are sent as they are: every sentence that names a secret leaves them out, and one says so
@@ -41,16 +40,18 @@ from deniable.exact import epsilon_text
 from deniable.labels import text
 from deniable.protocols import Protocol
 from deniable.protocols.law import PAIRS_NAMED
-from deniable.surveys.right_guesses import AT_MOST, Guessed, Right, either, guesses, roughest
+from deniable.surveys.right_guesses import AT_MOST, Guessed, Right, either, guesses
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import Terms, host
+from deniable.surveys.terms import PUBLIC, Terms, host
 from deniable.words import DEFAULT, Fact, Figure, Joined, Word, catalogue, duration, word
 
 STRONG, MODERATE, WEAK = BANDS = ("strong", "moderate", "weak")
 MODERATE_FROM, WEAK_FROM = 0.75, 0.9
 """The share of right guesses at which a band begins."""
-ADDS_LITTLE, ADDS_SOME = 0.1, 0.25
-"""Thresholds for what reports add to the share of right guesses: below, protection is strong; nobody sees an answer."""
+ADDS_LITTLE = 0.1
+"""What reports add to the share of right guesses at least, for a band below strong, and for a colour."""
+RAISED, HIGH = "raised", "high"
+"""The colours of a figure: from 75 and from 90 right guesses of 100."""
 
 SHOWN = 12
 """Maximum number of parts that are named."""
@@ -76,15 +77,6 @@ def _about(what: str, survey: Survey) -> Word:
     return word(f"{what}.{relation}{'.several' if len(survey) > 1 and relation in ('any', 'metric', 'sum') else ''}")
 
 
-def _secret(survey: Survey) -> Word:
-    clear = _clear(survey) if _relation(survey) == "any" else []
-    return word("secret.clear", names=Joined(clear)) if clear else word(f"secret.{_relation(survey)}")
-
-
-def _beside(survey: Survey) -> Fact:
-    return word(f"beside.{survey.relation}") if survey.relation in ("profiles", "metric") else ""
-
-
 def _clear(survey: Survey) -> list[str]:
     """The attributes that are sent in clear."""
     return list(dict.fromkeys(name for question in survey for name in question.protocol.law().clear))
@@ -98,10 +90,10 @@ def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language:
     """
     found, place = guesses(survey), word(f"here.{here}")
     said = {
-        "band": [_protection(survey, found)],
+        "line": _line(survey, found),
         "guess": _guess(survey, found),
-        "people": [_people(survey, found)],
-        "seen": _seen(survey, found),
+        "band": [_protection(survey, found)],
+        "shows": [word("shows", watchers=WATCHERS)] if survey.shows_changes else [],
         "clear": _said_in_clear(survey),
         "profiles": _profiles(survey, place),
         "distance": _distance(survey),
@@ -111,7 +103,6 @@ def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language:
         "rare": _rare(survey),
         "changes": _changes(survey),
         "linked": _linked(survey, place),
-        "questions": _questions(survey, found),
         "lifetime": [_lifetime(survey)],
         "storage": [] if lasting or _epochs(survey) == 1 else [word("storage", here=place, n=_epochs(survey))],
     }
@@ -121,6 +112,7 @@ def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language:
             "round": _round(survey, place, lasting),
             "device": [_device(survey, place)],
             "kept": [_kept(survey)],
+            "published": [word("public.promise", n=survey.terms.min_reports)] if survey.terms.results == PUBLIC else [],
             "leaving": [_leaving(survey)],
             "address": [_address(survey.terms, here)],
             "relay": _relay(survey.terms),
@@ -131,10 +123,10 @@ def promises(survey: Survey, here: str = DEVICE, lasting: bool = True, language:
 
 
 _FIRST = (
-    *(("band", "guess"), ("seen",), ("clear",), ("profiles",), ("distance",), ("parts",), ("often", "round")),
-    *(("device",), ("address",), ("relay",), ("collectors",)),
+    *(("line",), ("guess",), ("shows",), ("clear",), ("profiles",), ("distance",), ("parts",), ("often", "round")),
+    *(("device",), ("address",), ("relay",), ("collectors",), ("published",)),
 )
-_WORST_CASE = (("sure", "rare"), ("factor",), ("questions",), ("changes",), ("linked",))
+_WORST_CASE = (("band", "sure", "rare"), ("factor",), ("changes",), ("linked",))
 
 
 def paragraphs(said: Mapping[str, str], worst_case: bool = False) -> list[str]:
@@ -176,24 +168,34 @@ def _band_of(one: Guessed) -> str:
     return MODERATE if right < WEAK_FROM else WEAK
 
 
-def _is_known(one: Guessed, worst: str) -> bool:
-    """Whether guesses are really right this often, and not only at most."""
-    known = [right for right in (one.once, one.always) if right.how != AT_MOST]
-    return any(_band_of(one._replace(always=right)) == worst for right in known)
+def colour(one: Guessed) -> str:
+    """The colour of a figure, by the guesses from one report; "" where it has none."""
+    right = one.once.share + 1e-9
+    if right < MODERATE_FROM or right - one.before < ADDS_LITTLE:
+        return ""
+    return RAISED if right < WEAK_FROM else HIGH
 
 
-def easiest(found: list[Guessed]) -> int:
-    """The question that is easiest to guess."""
-    return max(range(len(found)), key=lambda place: round(found[place].always.share, 9))
+def _owner(survey: Survey) -> Fact:
+    return word("line.whoever") if survey.terms is None else survey.terms.owner
 
 
-def right_of_100(survey: Survey) -> int:
-    """Of 100 guesses of the answer that is easiest to guess, from all reports, how many are right."""
-    found = guesses(survey)
-    right = found[easiest(found)].always
-    if right.how == AT_MOST:
-        return math.ceil(100 * right.share - 1e-9)
-    return min(math.floor(100 * right.share + 0.5 + 1e-9), 100 if right.share > 1 - 1e-12 else 99)
+def _line(survey: Survey, found: list[Guessed]) -> list[Word]:
+    """What happens to the answers before they are sent, and what that leaves to those who ask."""
+    relation, names = _relation(survey), _clear(survey)
+    owner: dict[str, Fact] = {"owner": _owner(survey)}
+    if relation == "sum":
+        owner["hosts"] = _hosts(survey)
+    begin = word(f"line.{relation}", **owner) if relation in ("profiles", "metric", "sum") else word("line.any")
+    coloured = [one for one in found if colour(one)]
+    if not coloured:
+        rest = [] if relation in ("profiles", "metric", "sum") else [word("line.cannot", **owner)]
+    else:
+        worst = max(coloured, key=lambda one: one.once.share)
+        finds = colour(worst) == HIGH and worst.once.how != AT_MOST
+        rest = [word("line.high" if finds else "line.raised", owner=_owner(survey), right=of_100(worst.once))]
+    clear = [word("line.clear", names=Joined(names), **owner)] if names else []
+    return [begin, *rest, *clear]
 
 
 def of_100(right: Right) -> Word:
@@ -215,46 +217,16 @@ def of_100(right: Right) -> Word:
 
 
 def _guess(survey: Survey, found: list[Guessed]) -> list[Word]:
-    """How often guesses are right, without and with the reports."""
-    epochs, more = _epochs(survey), any(one.always != one.once for one in found)
-    source = _source(survey, "source.one" if more else "source.yours" if epochs == 1 else "source.all")
-    sums = ".sum" if survey.relation == "sum" else ""
-    if len(found) == 1:
-        (one,) = found
-        kind = f"guess.one.more{sums}" if more else "guess.one.stays" if survey.shows_changes else "guess.one"
-        facts: dict[str, Fact] = {"thinks": one.thinks, "yours": one.yours, "once": of_100(one.once), "source": source}
-        again: dict[str, Fact] = {"always": of_100(one.always), "every": either("every", epochs)} if more else {}
-        return [word(kind, **facts, **again, before=of_100(Right(one.before)))]
-    first, name = found[easiest(found)], survey.questions[easiest(found)].id
-    said = word(
-        "guess.many.more" if more else "guess.many",
-        name=name,
-        once=of_100(first.once),
-        source=source,
-        stays=word("guess.many.stays") if survey.shows_changes else "",
-        answers=either("answers", len(found)),
-        all=of_100(_product([one.once for one in found])),
-        before=of_100(Right(first.before)),
-        none=of_100(_product([Right(one.before) for one in found])),
-    )
-    if not more:
-        return [said]
-    every = of_100(_product([one.always for one in found]))
-    told = word(f"guess.many.again{sums}", every=either("every", epochs), first=of_100(first.always), all=every)
-    return [said, told]
-
-
-def _product(found: list[Right]) -> Right:
-    return Right(math.prod(one.share for one in found), roughest(found))
-
-
-def _people(survey: Survey, found: list[Guessed]) -> Word:
-    """The picture in words."""
-    one = found[easiest(found)]
-    right, many = of_100(one.always), _epochs(survey) > 1
-    sums, reports = ("periods", "reports") if many else ("sums", "report")
-    source = word(f"people.{sums if survey.relation == 'sum' else reports}")
-    return word("people", n=right.facts["n"], source=source, right=right, before=of_100(Right(one.before)))
+    """How often guesses are right, question by question."""
+    source = "sum" if survey.relation == "sum" else "report"
+    said = []
+    for question, one in zip(survey, found, strict=True):
+        facts: dict[str, Fact] = {"thinks": one.thinks, "yours": one.yours, "once": of_100(one.once)}
+        more: dict[str, Fact] = {"always": of_100(one.always), "n": _epochs(survey)} if one.always != one.once else {}
+        kind = f"guesses.{source}{'.more' if more else ''}"
+        told = word(kind, before=of_100(Right(one.before)), **facts, **more)
+        said.append(word("guesses.of", text=question.text, guesses=told) if len(survey) > 1 else told)
+    return said
 
 
 def sure(epsilon: Fraction) -> Word:
@@ -349,34 +321,6 @@ def _rare(survey: Survey) -> list[Word]:
     return [word("rare.once", n=once)]
 
 
-def _seen(survey: Survey, found: list[Guessed]) -> list[Word]:
-    worst = max((_band_of(one) for one in found), key=BANDS.index)
-    which = [place for place, one in enumerate(found) if _band_of(one) == worst]
-    told = [found[place] for place in which]
-    may = "can" if all(_is_known(one, worst) for one in told) else "may"
-    secret = _secret(survey)
-    if len(found) > len(which):
-        secret = word("secret.for", secret=secret, names=Joined([survey.questions[place].id for place in which]))
-    one = "one" if _epochs(survey) == 1 else "all"
-    if worst == WEAK:
-        kind, by_sums = f"seen.weak.{may}", f"seen.sum.weak.{may}"
-    elif worst == MODERATE:
-        kind, by_sums = f"seen.moderate.{one}.{may}", f"seen.sum.moderate.{may}"
-    elif any(one.always.share - one.before >= ADDS_SOME for one in told):
-        kind, by_sums = f"seen.better.{one}", "seen.sum.better"
-    else:
-        kind, by_sums = "seen.strong", "seen.sum.strong"
-    rare = survey.budget_delta > _RARE
-    facts: dict[str, Fact] = {
-        "secret": secret,
-        "except": word("seen.except", n=int(1 / survey.budget_delta)) if rare else "",
-    }
-    if survey.relation == "sum":
-        return [word("seen.sum.each", hosts=_hosts(survey)), word(by_sums, **facts)]
-    said = word(kind, watchers=WATCHERS, beside=_beside(survey), **facts)
-    return [said, word("seen.changes", watchers=WATCHERS)] if survey.shows_changes else [said]
-
-
 def _hosts(survey: Survey) -> Joined:
     assert survey.terms is not None
     return Joined([host(address) for address in survey.terms.collectors])
@@ -451,24 +395,6 @@ def _factor(survey: Survey) -> Word:
     if in_all is not None and _adds_up(survey):
         return word("factor.again", odds=odds, factor=once, all=factor(in_all))
     return word("factor.all" if _epochs(survey) > 1 else "factor.once", odds=odds, factor=once)
-
-
-def _questions(survey: Survey, found: list[Guessed]) -> list[Word]:
-    """One question after the other, if there are several."""
-    if len(survey) == 1:
-        return []
-    said = [
-        word(
-            "questions.one" if one.always == one.once else "questions.one.more",
-            name=question.id,
-            once=of_100(one.once),
-            always=of_100(one.always),
-            before=of_100(Right(one.before)),
-            factor=factor(question.protocol.epsilon),
-        )
-        for question, one in zip(survey, found, strict=True)
-    ]
-    return [word("questions", questions=Joined(said, "; "))]
 
 
 def lifetime(survey: Survey) -> str:

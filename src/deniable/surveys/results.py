@@ -30,29 +30,18 @@ from deniable.errors import SpecError
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Document, Result, View, finite, quantile
-from deniable.results.document import Trust, chosen
+from deniable.results.document import Trust, chosen, kept
 from deniable.surveys.terms import Longitudinal, Terms
+from deniable.words import Figure, said
 
-SAME_NOISE = (
-    "answers are memoized and repeat their noise, which does not average out over several epochs: the errors allow for "
-    "the same devices in all of them"
-)
-SAME_STATES = (
-    "reports are drawn from kept states, whose noise does not average out over several epochs: the errors allow for "
-    "the same devices in all of them"
-)
-SAME_PEOPLE = (
-    "one device may answer in several epochs: the errors allow for the same people in all of them, with fresh noise "
-    "each time"
-)
+SAME_NOISE = said("result.repeats.noise")
+SAME_STATES = said("result.repeats.states")
+SAME_PEOPLE = said("result.repeats.people")
 UNKNOWN_EPOCHS = (
     "answers are memoized and repeat their noise: the errors are those of one epoch, and too small if these reports "
     "are of several"
 )
-SAME_DEVICES = (
-    "no decision between the hypotheses: its p-values need reports of different people, and one device may answer in "
-    "several of these epochs; decide each epoch by itself"
-)
+SAME_DEVICES = said("result.repeats.devices")
 
 
 def part_id(id: str, part: str) -> str:
@@ -199,6 +188,7 @@ def documents(
             decided = own.worth().decide(heard, wrong)
             choice = None if decided is None else decided.choice()
             document.decision = None if choice is None else chosen(choice)
+        kept(document)
     return found
 
 
@@ -238,8 +228,8 @@ def outweighs(leverage: float | None) -> str:
     'One forged report outweighs up to 2.17 honest ones.'
     """
     if leverage is None:
-        return "Nothing bounds how far one forged report moves the figures."
-    return f"One forged report outweighs up to {three_digits_up(leverage)} honest ones."
+        return said("result.forged.unbounded")
+    return said("result.forged", n=Figure(three_digits_up(leverage).replace(",", "")))
 
 
 def trust(

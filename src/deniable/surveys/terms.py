@@ -36,6 +36,9 @@ Relay         submissions travel sealed to the collector's `key` through somebod
 Collectors    submissions are split into shares, one for each of these addresses: each sees random numbers, and only the
               sums of all of them together are informative (`SecureSum`). Devices send to no other address. A collector
               keeps shares until the epoch has ended and all of them have summed the same people; then only sums
+Results       "private" results are for people with a token of the service. "public" results are read by anybody, at
+              `/r/{fingerprint}` of the collector, as soon as `min_reports` answers are counted; the spec names the key
+              only then
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
 """
 
@@ -58,6 +61,7 @@ from deniable.words import catalogue, duration
 
 FRESH, MEMOIZE, TWO_STAGE, EVOLVING = RULES = ("none", "memoize", "two-stage", "evolving")
 RETENTION = ("tally", "reports")
+PRIVATE, PUBLIC = RESULTS = ("private", "public")
 LAST_EPOCH = 2**32 - 1
 _GROUP = re.compile(r"[a-z0-9._-]{1,64}")
 _POINT = re.compile(r"B[A-Za-z0-9_-]{85}[AEIMQUYcgkosw048]")
@@ -65,6 +69,7 @@ _ADDRESS = re.compile(
     r"(https://[a-z0-9.-]+|http://(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*"
 )
 _TERMS = ("owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "min_reports")
+_OPTIONAL = ("replaces", "campaign", "delete_days", "relay", "collectors", "results")
 
 
 @dataclass(frozen=True)
@@ -306,6 +311,7 @@ class Terms:
         delete_days: How many days reports may wait in files to be counted; None: they are counted as they come.
         relay: Who mixes submissions on their way; None: they are sent to the collector.
         collectors: Who gets a share of each submission; empty: there is one collector, who gets reports.
+        results: "public" if anybody may read the results, "private" if a token is needed.
 
     Raises:
         SpecError: The terms contradict each other.
@@ -325,6 +331,7 @@ class Terms:
     delete_days: int | None = None
     relay: Relay | None = None
     collectors: tuple[str, ...] = ()
+    results: str = PRIVATE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "owner", as_text(self.owner, "the owner of a survey"))
@@ -335,6 +342,8 @@ class Terms:
             raise SpecError("the survey opens before the origin of its epochs, or has too many of them")
         if self.retention not in RETENTION:
             raise SpecError(f"retention is {' or '.join(RETENTION)}, not {short(self.retention)}")
+        if self.results not in RESULTS:
+            raise SpecError(f"results are {' or '.join(RESULTS)}, not {short(self.results)}")
         if self.delete_days is not None:
             _whole(self.delete_days, 1, 366, '"delete_days"')
             if self.retention != "tally":
@@ -413,12 +422,13 @@ class Terms:
             **({"delete_days": self.delete_days} if self.delete_days is not None else {}),
             **({"relay": self.relay.spec()} if self.relay else {}),
             **({"collectors": list(self.collectors)} if self.collectors else {}),
+            **({"results": self.results} if self.results != PRIVATE else {}),
         }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Terms:
         """The terms of a complete spec."""
-        keys(spec, _TERMS, "the survey", optional=("replaces", "campaign", "delete_days", "relay", "collectors"))
+        keys(spec, _TERMS, "the survey", optional=_OPTIONAL)
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
         more = {MEMOIZE: ("values",), TWO_STAGE: ("values", "first", "forever"), EVOLVING: ("changes",)}
@@ -427,6 +437,8 @@ class Terms:
         if "linkable" in rule and rule["linkable"] is not True:
             raise SpecError('"linkable" stands in a survey only where it is true')
         keys(budget, ("group", "epsilon"), '"budget"', optional=("delta", "relation"))
+        if spec.get("results", PUBLIC) != PUBLIC:
+            raise SpecError(f'"results" stands in a survey only where it is "{PUBLIC}"')
         return cls(
             spec["owner"],
             spec["purpose"],
@@ -442,6 +454,7 @@ class Terms:
             spec.get("delete_days"),
             read_relay(spec["relay"]) if "relay" in spec else None,
             read_collectors(spec["collectors"]) if "collectors" in spec else (),
+            spec.get("results", PRIVATE),
         )
 
 

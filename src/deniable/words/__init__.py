@@ -3,6 +3,7 @@
 Files       `en.json`, `de.json`, `ar.json`: every sentence by its id, with named parameters in braces. To add a
             language, add a file: its name, direction, plural rule and signs are entries of it
 Filled      here, and by `web/pages/words.js` from facts that the browser computes by itself
+Said        an English sentence of a result that keeps its id and facts, so that a page says it in another language
 Others      a package with a kind of its own brings its texts along in a `Sentence`
 Parameters  {name} is a text, a whole number, a `Figure` or a `Word`. {Name} is the same with a capital first letter,
             and {name:form} another form of a word, such as a dative; each language has the forms that it needs
@@ -64,6 +65,13 @@ class Sentence(NamedTuple):
     facts: Mapping[str, Fact]
 
 
+class Said(str):
+    """An English sentence that keeps its id and facts."""
+
+    id: str
+    facts: Mapping[str, Fact]
+
+
 Fact = str | int | Figure | Word | Joined | Sentence
 Entry = str | Mapping[str, str]
 
@@ -78,6 +86,29 @@ def sentence(texts: Mapping[str, Entry], **facts: Fact) -> Sentence:
     A language that it has no text of gets the first one.
     """
     return Sentence(texts, facts)
+
+
+def said(id: str, **facts: Fact) -> Said:
+    """The English sentence of an id, with its facts.
+
+    >>> sentence = said("duration.day", n=2)
+    >>> sentence, sentence.id, catalogue("de").say(sentence.id, **sentence.facts)
+    ('2 days', 'duration.day', '2 Tage')
+    """
+    text = Said(catalogue().say(id, **facts))
+    text.id, text.facts = id, facts
+    return text
+
+
+def plain(fact: Fact) -> object:
+    """A fact as JSON values, as `web/pages/words.js` takes them."""
+    if isinstance(fact, Figure):
+        return {"digits": fact.digits, "grouped": fact.grouped}
+    if isinstance(fact, Joined):
+        return {"parts": [plain(part) for part in fact.parts], "between": fact.between}
+    if isinstance(fact, Word):
+        return {"id": fact.id, "facts": {name: plain(one) for name, one in fact.facts.items()}}
+    return catalogue().text(fact) if isinstance(fact, Sentence) else fact
 
 
 @dataclass(frozen=True, eq=False)

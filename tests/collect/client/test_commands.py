@@ -301,7 +301,7 @@ def test_a_rehearsal_needs_no_answers(run, server, tmp_path, survey):
     server.publish(survey)
     out = " ".join(run("answer", server.url, survey.fingerprint, "--dry-run").out.split())
     for name, sentence in promises(survey).items():
-        elsewhere = ("leaving", "lifetime", "people")  # where one leaves, where one reviews, and below a picture
+        elsewhere = ("leaving", "lifetime")  # where one leaves, and where one reviews
         assert sentence in out or name in elsewhere
     assert out.count("your answer sends") + out.count("No report is more than") == len(survey)
     assert "An example of what would leave, for" in out

@@ -13,8 +13,7 @@ import shutil
 
 import pytest
 
-from deniable.collect.client import Ledger, ledger_file
-from deniable.collect.client import ledger as ledger_module
+from deniable.collect.client import Ledger, ledger as ledger_module, ledger_file
 from deniable.collect.client.records import DROPPED, SENT
 from deniable.domains import Strings
 from deniable.protocols import GRR, HCMS, OLH, OUE
@@ -101,10 +100,11 @@ class Found:
 @pytest.fixture(autouse=True)
 def simulated(monkeypatch):
     """The system's generator with a seed, for whatever draws from it."""
-    from deniable.protocols import base
 
     bits = Simulation(20)
-    monkeypatch.setattr(base, "source_of", lambda given: bits if given is None else given)
+    from deniable.protocols import protocol
+
+    monkeypatch.setattr(protocol, "source_of", lambda given: bits if given is None else given)
 
 
 def sent(ledger, made):

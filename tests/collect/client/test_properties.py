@@ -9,8 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from deniable.collect.client import Client, NotOpen, Refused

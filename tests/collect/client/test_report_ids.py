@@ -9,8 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from deniable.collect.client import Ledger
-from deniable.collect.client import ledger as ledger_module
+from deniable.collect.client import Ledger, ledger as ledger_module
 from deniable.collect.client.ledger import advance, report_id
 from deniable.domains import Categories, Integers, Strings
 from deniable.errors import DomainError

@@ -370,18 +370,19 @@ def test_check_finds_what_is_wrong(tmp_path, url):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("serve", "--store", "memory:"), "memory"),
         (("serve", "--store", "nonsense"), "not the URL of a store"),
         (("serve", "--store", "sqlite:////nowhere/at/all.db"), "cannot be opened"),
-        (("store", "token", "create", "--role", "king", "--store", "memory:"), "admin, analyst, ingest"),
-        (("store", "token", "revoke", "ab", "--store", "memory:"), "at least 8"),
-        (("store", "token", "revoke", "abcdef0123", "--store", "memory:"), "no token"),
-        (("store", "export", "x", "--store", "memory:"), "no survey"),
-        (("store", "restore", "nothing.db", "--store", "sqlite:///x.db"), "there is no copy 'nothing.db'"),
-        (("store", "restore", __file__, "--store", "sqlite:///x.db"), "not a database"),
+        (("store", "token", "create", "--role", "king", "--store", "sqlite:///x.db"), "admin, analyst, ingest"),
+        (("store", "token", "revoke", "ab", "--store", "sqlite:///x.db"), "at least 8"),
+        (("store", "token", "revoke", "abcdef0123", "--store", "sqlite:///x.db"), "no token"),
+        (("store", "export", "x", "--store", "sqlite:///x.db"), "no survey"),
+        (("store", "restore", "nothing.db", "--store", "sqlite:///y.db"), "there is no copy 'nothing.db'"),
+        (("store", "restore", __file__, "--store", "sqlite:///y.db"), "not a database"),
     ],
 )
-def test_what_is_refused(arguments, words):
+def test_what_is_refused(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    open_store("sqlite:///x.db").close()
     assert words in deniable(*arguments, code=2)
 
 

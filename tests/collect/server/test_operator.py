@@ -20,8 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.collect.server import admin
-from deniable.collect.server import service as serving
+from deniable.collect.server import admin, service as serving
 from deniable.collect.stores import open_store
 from deniable.collect.wire import to_text
 from tests.collect.server.live import Client, Process, eventually, free_port, in_thread, prepare

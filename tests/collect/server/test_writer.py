@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from deniable.collect.server import service as service_module
-from deniable.collect.server import writer as writer_module
+from deniable.collect.server import service as service_module, writer as writer_module
 from deniable.collect.stores import StorageFull, StoreError, open_store
 from deniable.collect.stores.sqlite import SqliteStore
 from tests.collect.server.live import Live, body, eventually, in_thread

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from deniable.collect.stores import Added, Store, StoreError, open_store
 from deniable.collect.stores.batches import EpochGroup, Flags
-from deniable.collect.stores.memory import MemoryStore
 from deniable.collect.stores.sqlite import SqliteStore
 from deniable.surveys import Survey
 from tests.collect.postgres import PostgresServer, in_memory
+from tests.collect.stores.memory import MemoryStore
 from tests.collect.surveys import crowd, daily, mixed, text
 
 SURVEYS = [daily(), mixed(retention="reports"), text(cells=256, cohorts=33)]

@@ -14,9 +14,9 @@ import pytest
 
 from deniable import __version__
 from deniable.collect.stores import Added, Store, StoreError, Token, VersionError, open_store, postgres, restore_store
-from deniable.collect.stores.memory import MemoryStore
 from deniable.collect.stores.postgres import PostgresStore
 from tests.collect.postgres import PostgresServer
+from tests.collect.stores.memory import MemoryStore
 from tests.collect.surveys import crowd, daily, memoized, mixed, plain, text
 
 KEPT, SUMS, WORDS = mixed(retention="reports"), daily(), text()
@@ -123,7 +123,9 @@ def test_a_broken_restore_is_caught(
 ) -> None:
     monkeypatch.setattr(postgres, "PostgresStore", kind)
     with pytest.raises((AssertionError, StoreError)):
-        test_a_restored_store_is_as_the_copied_one_was("memory:", postgres_url, tmp_path, model)
+        test_a_restored_store_is_as_the_copied_one_was(
+            f"sqlite:///{tmp_path / 'kept.db'}", postgres_url, tmp_path, model
+        )
 
 
 def test_a_store_that_is_there_is_not_replaced(durable_url: str, tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_a_log_that_was_left_is_not_read_into_another_store(tmp_path: Path) -> N
     ],
 )
 def test_a_copy_that_cannot_be_restored_leaves_nothing(target: str, tmp_path: Path, damage: str, said: str) -> None:
-    with open_store("memory:") as store:
+    with MemoryStore() as store:
         store.publish(SUMS)
         store.add([PEOPLE[SUMS.fingerprint].batch(SUMS, 10)])
         store.backup(tmp_path / "copy.db")
@@ -172,7 +174,7 @@ def test_a_copy_that_cannot_be_restored_leaves_nothing(target: str, tmp_path: Pa
 def test_a_restore_that_fails_leaves_nothing(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store("memory:") as store:
+    with MemoryStore() as store:
         fill(store)
         store.backup(tmp_path / "copy.db")
 

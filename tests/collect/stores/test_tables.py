@@ -16,6 +16,7 @@ import pytest
 from deniable.collect.stores import Added, Store, StoreError, Token, open_store, postgres, sqlite
 from deniable.collect.stores.sql import VERSION
 from deniable.collect.stores.sqlite import SqliteStore
+from tests.collect.stores.memory import MemoryStore
 from tests.collect.surveys import crowd, current, daily, mixed, text
 
 GOLDEN = Path(__file__).parent / "golden" / f"store-{VERSION}.sql"
@@ -54,7 +55,7 @@ def readings(store: Store) -> list[Any]:
 
 
 def test_the_golden_store_opens(tmp_path: Path) -> None:
-    with SqliteStore(restored(tmp_path / "old.db")) as old, open_store("memory:") as model:
+    with SqliteStore(restored(tmp_path / "old.db")) as old, MemoryStore() as model:
         fill(model)
         old.upgrade()
         same = readings(old) == readings(model)

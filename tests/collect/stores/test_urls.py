@@ -12,10 +12,10 @@ from deniable.collect.stores.postgres import without_password
 
 
 @pytest.mark.parametrize(
-    "url", ["", "store.db", "sqlite://store.db", "sqlite:///", "mysql://me:hush-hush@host/db", "memory"]
+    "url", ["", "store.db", "sqlite://store.db", "sqlite:///", "mysql://me:hush-hush@host/db", "memory:"]
 )
 def test_urls_of_no_store(url: str) -> None:
-    with pytest.raises(StoreError, match=r"sqlite:///name.db.*postgresql://.*memory:") as refused:
+    with pytest.raises(StoreError, match=r"sqlite:///name.db.*postgresql://.*files:///directory") as refused:
         open_store(url)
     assert "hush" not in str(refused.value)
 

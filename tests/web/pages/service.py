@@ -10,14 +10,19 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
+
+import numpy as np
 
 from deniable.collect.stores import Token, open_store
 from deniable.collect.wire import hashed, new_token
+from deniable.randomness import Simulation
 from deniable.surveys import Survey
 from tests.collect.server.live import free_port
 from tests.collect.surveys import Crowd, crowd
@@ -57,6 +62,13 @@ class Service:
     def fill(self, survey: Survey, epoch: int, n: int, seed: int = 1) -> None:
         """Answers of made-up people."""
         self.fill_with(survey, epoch, crowd(survey, n, seed))
+
+    def fill_answers(self, survey: Survey, epoch: int, answers: Mapping[str, Sequence[Any]], seed: int = 1) -> None:
+        """These answers, one column per question."""
+        bits, n = Simulation(seed), len(next(iter(answers.values())))
+        reports = [np.asarray(one.protocol.privatize(answers[one.id], bits)) for one in survey]
+        ids = bits.words(2 * n).view(np.uint8).reshape(n, 16).copy()
+        self.fill_with(survey, epoch, Crowd(ids, np.concatenate(reports, axis=1)))
 
     def fill_with(self, survey: Survey, epoch: int, people: Crowd) -> None:
         with open_store(self.store) as store:
@@ -129,3 +141,28 @@ def serving(directory: Path, *surveys: Survey) -> Iterator[Service]:
     finally:
         if service.process is not None:
             service.stop()
+
+
+@contextmanager
+def site_of(lines: str) -> Iterator[str]:
+    """The address of a site of somebody else, with these lines in its only page."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            body = f"<!doctype html><html lang=en><title>a site</title><h1>News</h1>{lines}".encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://localhost:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from deniable.audit.verdict import audit
 from deniable.collect.server.pages import AUDIT_SECONDS
-from deniable.privacy.audit import audit
 from deniable.protocols import GRR, Stratified
 from deniable.surveys import Question, Survey
 from deniable.surveys.audit_report import report_html, reviewed
@@ -24,7 +26,7 @@ from tests.collect.surveys import current, terms
 from tests.web.pages.browser import missing, new_context
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import every, often, shapes, smoke, ten
-from tests.web.pages.test_dashboard import sign_in
+from tests.web.pages.test_dashboard import opened, sign_in
 from tests.web.pages.test_survey_page import COUNTED
 
 Open = Callable[[str], Any]
@@ -90,18 +92,18 @@ def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, sch
     found["front page"] = serious(tab, axe, rules)
     tab.goto(service.survey_page(survey))
     tab.get_by_label("rye", exact=True).check()
-    tab.locator("summary", has_text="The terms").click()
-    tab.locator("summary", has_text="What these numbers mean").click()
-    tab.click("text=See what would leave")
+    for title in ("Terms and fingerprint", "How much can still be guessed?", "The worst case"):
+        tab.locator("summary", has_text=title).click()
+    tab.click("text=Show me what leaves")
     found["survey, life"] = serious(tab, axe, rules)
-    tab.click("form >> text=Randomize and send")
+    tab.click("form >> text=Scramble and send")
     tab.wait_for_selector(COUNTED)
     tab.click("summary >> text=The 26 bytes")
     found["survey, sent"] = serious(tab, axe, rules)
     tab.goto(service.survey_page(shapes()))
     tab.fill("[role=combobox]", "month")
     found["survey, controls"] = serious(tab, axe, rules)
-    tab.click("form >> text=Randomize and send")
+    tab.click("form >> text=Scramble and send")
     found["survey, complaints"] = serious(tab, axe, rules)
     tab.goto(f"{service.address}/s/{'0' * 64}")
     tab.wait_for_selector("[role=alert]")
@@ -113,11 +115,16 @@ def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, sch
     found["sign in"] = serious(tab, axe, rules)
     sign_in(tab, service)
     tab.wait_for_selector(".chart")
-    tab.evaluate("document.querySelectorAll('main details').forEach((one) => (one.open = true))")
-    tab.wait_for_selector(".uplot canvas")
+    tab.evaluate("document.querySelectorAll('main details:not(.menu)').forEach((one) => (one.open = true))")
     tab.get_by_role("button", name="Compare").click()
     tab.wait_for_selector("[data-compare]")
-    found["dashboard"] = serious(tab, axe, rules)
+    for name in ("Table", "If some reports were fake", "command", "Method", "Over time"):
+        opened(tab, name)
+        found[f"dashboard, {name}"] = serious(tab, axe, rules)
+    tab.wait_for_selector(".uplot canvas")
+    for place, name in enumerate(("period", "method")):
+        tab.locator(".menu > summary").nth(place).click()
+        found[f"dashboard, {name}"] = serious(tab, axe, rules)
     context.close()
     assert {page: bad for page, bad in found.items() if bad} == {}
 
@@ -205,7 +212,7 @@ def test_nothing_is_wider_than_a_phone(service: Service, open_tab: Open) -> None
     found = {"front page": tab.evaluate(excess)}
     tab.goto(service.survey_page(survey))
     tab.get_by_label("no", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     found["survey"] = tab.evaluate(excess)
     tab.goto(f"{service.address}/plan")
     tab.wait_for_selector(".lines")
@@ -215,6 +222,55 @@ def test_nothing_is_wider_than_a_phone(service: Service, open_tab: Open) -> None
     tab.wait_for_selector(".chart")
     found["dashboard"] = tab.evaluate(excess)
     assert found == dict.fromkeys(found, 0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_builder_and_public_results_are_for_everybody(
+    service: Service, browser: Any, axe: str, scheme: str, tmp_path: Path
+) -> None:
+    """Nothing serious for axe, and nothing wider than a phone, with long words in every text."""
+    word = "Donaudampfschifffahrtsgesellschaftskapitaensmuetzenabzeichenverleihungsurkunde"
+    answers: list[Any] = [[word, "no"], {"number": {"low": 0, "high": 24, "unit": word}, "read": "mean"}, "text"]
+    answers += [
+        {"record": {"a": ["x", word], "b": ["y", "z"]}},
+        {"places": {"columns": 3, "rows": 2}, "read": "rectangles"},
+    ]
+    questions = [{"id": f"q{i}", "text": f"{word} {i}?", "answers": one} for i, one in enumerate(answers)]
+    draft = {"name": f"{word} {scheme}", "owner": word, "purpose": word, "days": 3, "people": 900, "epsilon": 1}
+    (tmp_path / "draft.json").write_text(json.dumps(draft | {"questions": questions, "results": "public"}))
+    context = new_context(browser, color_scheme=scheme, viewport={"width": 390, "height": 800}, reduced_motion="reduce")
+    tab = context.new_page()
+    excess = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    found, wide = {}, {}
+
+    def look(page: str) -> None:
+        found[page], wide[page] = serious(tab, axe, RULES[scheme]), tab.evaluate(excess)
+
+    tab.goto(f"{service.address}/new")
+    tab.get_by_role("button", name="Yes or no").click()
+    look("builder, begun")
+    tab.locator("input[type=file]").set_input_files(tmp_path / "draft.json")
+    tab.locator("section.promise").wait_for()
+    tab.evaluate("document.querySelectorAll('main details').forEach((one) => (one.open = true))")
+    tab.frame_locator("iframe").locator("h1").wait_for()
+    look("builder, filled")
+    tab.get_by_label("Administrator's token").fill(service.admin)
+    tab.get_by_role("button", name="Publish now").click()
+    tab.locator("svg.qr").wait_for()
+    look("published")
+    tab.get_by_role("link", name="Results for everybody").click()
+    tab.locator("main h1").wait_for()
+    look("results, none")
+    survey = replace(ten(f"axe results {scheme}"), terms=replace(terms(late=10), results="public"))
+    service.publish(survey)
+    service.fill(survey, current(survey), 300)
+    tab.goto(f"{service.address}/r/{survey.fingerprint}")
+    tab.locator(".chart").wait_for()
+    tab.evaluate("document.querySelectorAll('main details').forEach((one) => (one.open = true))")
+    look("results")
+    context.close()
+    assert {page: bad for page, bad in found.items() if bad} == {}
+    assert wide == dict.fromkeys(wide, 0)
 
 
 def test_axe_would_find_something(service: Service, open_tab: Open, axe: str) -> None:
@@ -246,13 +302,15 @@ def test_a_survey_is_answered_by_keyboard_alone(service: Service, open_tab: Open
     tab.keyboard.press("Space")
     tab.keyboard.press("ArrowDown")
     assert tab.get_by_label("sourdough", exact=True).is_checked()
-    until(tab, "See what would leave")
+    until(tab, "Show me what leaves")
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == "Life of a report"
     tab.keyboard.press("Tab")
-    until(tab, "Randomize and send")
+    until(tab, "Scramble and send")
     tab.keyboard.press("Enter")
     tab.wait_for_selector(COUNTED)
+    until(tab, "Leave")
+    tab.keyboard.press("Enter")
     until(tab, "Withdraw…")
     tab.keyboard.press("Enter")
     until(tab, "Keep taking part")
@@ -294,11 +352,13 @@ def test_the_dashboard_and_the_planner_are_used_by_keyboard_alone(service: Servi
     tab.keyboard.press("Enter")
     tab.wait_for_selector(".chart")
     expect(tab.locator("h1", has_text="keys of analysts")).to_be_focused()
+    until(tab, "If some reports")
+    tab.keyboard.press("Enter")
     until(tab, "range")
     for _ in range(30):
         tab.keyboard.press("ArrowRight")
     tab.wait_for_selector(".chart .fakes", state="attached")
-    until(tab, "Over time")
+    until(tab, "Over time", "Shift+Tab")
     tab.keyboard.press("Enter")
     tab.wait_for_selector(".uplot canvas")
     tab.goto(f"{service.address}/plan")

@@ -38,6 +38,20 @@ def sign_in(tab: Any, service: Service, token: str | None = None) -> None:
     tab.get_by_role("button", name="Sign in").click()
 
 
+def opened(panel: Any, name: str) -> Any:
+    """A tab of a question, opened; the first question's if it is that of a whole board."""
+    panel.locator(".tabs").get_by_role("button", name=name).first.click()
+    return panel.locator(".tab:visible").first
+
+
+def choose(board: Any, label: str, value: str) -> None:
+    """Choose something behind a menu, and fold the menu away."""
+    menu = board.locator("details.menu", has=board.get_by_label(label))
+    menu.locator("> summary").click()
+    menu.get_by_label(label).select_option(value)
+    menu.locator("> summary").click()
+
+
 def test_answers_change_the_dashboard_live(service: Service, open_tab: Open) -> None:
     survey = smoke("live")
     service.publish(survey)
@@ -49,7 +63,7 @@ def test_answers_change_the_dashboard_live(service: Service, open_tab: Open) -> 
     answer(tab)
     tab.wait_for_selector(COUNTED)
     board.wait_for_selector(".chart")
-    assert board.locator(".tile").first.inner_text().split() == ["1", "answer"]
+    assert board.locator(".answers").inner_text().split()[:2] == ["1", "answer"]
 
 
 def test_a_service_that_comes_back_is_followed_again(stopped_service: Service, open_tab: Open) -> None:
@@ -82,9 +96,8 @@ def test_bars_are_grey_where_the_interval_contains_zero(service: Service, open_t
     service.fill(survey, current(survey), 400)
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
-    board.get_by_label("Estimates").select_option("raw")
     eventually(board, lambda: board.locator(".chart .bar").count() == 10)
-    board.locator("summary", has_text="Table").first.click()
+    opened(board, "Table")
     body = board.wait_for_selector("[data-question=bread] tbody")
     rows = [row.split("\t") for row in body.inner_text().split("\n")]
     numbers = [[float(re.sub(r"[^0-9.-]", "", cell.replace(MINUS, "-"))) for cell in row[1:]] for row in rows]
@@ -102,14 +115,15 @@ def test_the_numbers_are_those_of_the_command_line(service: Service, open_tab: O
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".chart")
-    board.get_by_label("Intervals are about").select_option(about)
+    choose(board, "Intervals are about", about)
+    opened(board, "command")
     code = board.locator(".command code").first
     eventually(board, lambda: ("--respondents" in code.inner_text()) is (about == "respondents"))
     program, *words = shlex.split(code.inner_text())
     ran = CliRunner().invoke(app, [*words, "--csv"], env={"DENIABLE_TOKEN": service.analyst})
     assert (program, ran.exit_code) == ("deniable", 0), ran.stderr
     with board.expect_download() as waiting:
-        board.get_by_role("button", name="CSV").first.click()
+        board.get_by_role("button", name="CSV", exact=True).first.click()
     saved = waiting.value.path().read_text(encoding="utf-8")
     ours, theirs = (list(csv.DictReader(io.StringIO(text))) for text in (saved, ran.stdout))
     assert len(ours) == len(theirs) == 10
@@ -128,17 +142,20 @@ def test_epochs_are_chosen_compared_and_drawn(service: Service, open_tab: Open) 
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".chart")
-    first = board.locator(".tile b").first
+    first = board.locator(".answers b")
     assert first.inner_text() == "3,000"
-    board.get_by_label("From period").select_option(str(last - 1))
+    choose(board, "From period", str(last - 1))
     eventually(board, lambda: first.inner_text() == "2,500")
-    assert f"--epochs {last - 1}.." in board.locator(".command code").first.inner_text()
-    board.locator("summary", has_text="Over time").click()
+    assert f"--epochs {last - 1}.." in opened(board, "command").locator("code").inner_text()
+    opened(board, "Over time")
     board.wait_for_selector(".uplot canvas")
     board.locator("summary", has_text="Compare").click()
     board.get_by_role("button", name="Compare").click()
     board.wait_for_selector("[data-compare=bread] .chart")
-    assert board.locator("[data-compare=bread] .line .name").count() == 10
+    compared = board.locator("[data-compare=bread] .chart")
+    assert [one.locator(".line .name").count() for one in compared.all()] == [10, 10, 10], "before, after, the change"
+    ends = [one.locator(".axis text").all_inner_texts() for one in compared.all()]
+    assert ends[0] == ends[1] != ends[2], "both ranges are drawn on one scale"
 
 
 def test_a_change_costs_one_request(service: Service, open_tab: Open) -> None:
@@ -153,7 +170,7 @@ def test_a_change_costs_one_request(service: Service, open_tab: Open) -> None:
     board.wait_for_selector(".live.on")
     asked: list[str] = []
     board.on("request", lambda request: asked.append(request.url))
-    first = board.locator(".tile b").first
+    first = board.locator(".answers b")
 
     def changed(n: str, seed: int) -> list[str]:
         board.wait_for_timeout(6500)  # what came before is loaded
@@ -165,7 +182,7 @@ def test_a_change_costs_one_request(service: Service, open_tab: Open) -> None:
 
     (query,) = changed("1,510", 100)
     assert f"status=true&status_epochs={last}..{last}" in query
-    board.locator("summary", has_text="Over time").click()
+    opened(board, "Over time")
     board.wait_for_selector(".uplot canvas")
     whole, part = changed("1,520", 101)
     assert "status=true" in whole
@@ -179,7 +196,7 @@ def test_news_alone_are_loaded_every_five_seconds_at_most(service: Service, open
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".live.on")
-    first = board.locator(".tile b").first
+    first = board.locator(".answers b")
     for seed in range(100, 112):
         service.fill(survey, current(survey), 10, seed=seed)
         board.wait_for_timeout(1000)
@@ -228,16 +245,17 @@ def test_fakes_widen_what_is_possible(service: Service, open_tab: Open) -> None:
     service.fill(survey, current(survey), 1000)
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
-    slider = board.get_by_label("If some reports were fake")
-    slider.fill("20")
-    text = board.locator("output").inner_text()
-    said = re.match(r"If (\d+) of the ([\d,]+) were fake, shares could move by up to ([\d.]+)\spoints", text)
+    board.wait_for_selector(".chart")
+    tab = opened(board, "If some reports were fake")
+    tab.get_by_label("How many reports are fake").fill("20")
+    text = tab.locator("output").inner_text()
+    said = re.match(r"If (\d+) of the ([\d,]+) were fake, a share could move by up to ([\d.]+)\spoints", text)
     assert said is not None, text
     fakes, n, move = said.groups()
     protocol = survey["bread"].protocol
     assert (fakes, n) == ("40", "1,000")
     assert abs(float(move) - 4 / float(protocol.p - protocol.q)) < 0.01
-    assert board.locator(".chart .fakes").count() == 20
+    assert board.locator(".chart .fakes").count() == 10
 
 
 def test_open_text_asks_for_candidates(service: Service, open_tab: Open) -> None:
@@ -268,6 +286,7 @@ def test_times_are_told_in_days_and_hours(service: Service, open_tab: Open) -> N
         service.publish(survey)
         board.goto(service.dashboard(survey))
         sign_in(board, service)
+        board.wait_for_selector(".operator > summary").click()
         health = board.wait_for_selector("section[aria-label='Ingest health']").inner_text()
         assert re.search(taken, health), health
         assert "Clock: the service has started: epochs stay open until" in health, health
@@ -278,6 +297,7 @@ def test_times_are_told_in_days_and_hours(service: Service, open_tab: Open) -> N
     service.close_epoch(weekly, current(weekly))
     board.goto(service.dashboard(weekly))
     sign_in(board, service)
+    board.wait_for_selector(".operator > summary").click()
     health = board.wait_for_selector("section[aria-label='Ingest health']").inner_text()
     assert re.search(r"the periods [\d-]+ to [\d-]+ and [\d-]+ to [\d-]+ \(UTC\)\.", health), health
 
@@ -296,19 +316,19 @@ def test_a_survey_that_keeps_answers_is_opened_at_its_latest_period(
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".chart")
-    tile = board.locator(".tile").first
-    assert tile.inner_text().split() == ["500", "answers"]
-    assert f"--epochs {last} " in board.locator(".command code").first.inner_text() + " "
+    counted = board.locator(".answers")
+    assert counted.inner_text().split()[:2] == ["500", "answers"]
+    assert f"--epochs {last} " in opened(board, "command").locator("code").inner_text() + " "
     assert board.locator("main > div .warn").count() == 0
     expect(board.get_by_label("To period")).to_be_disabled()
     single = lines(board)
-    board.locator("summary", has_text="Over time").click()
+    opened(board, "Over time")
     board.wait_for_selector(".uplot canvas")
     assert board.locator(".series ~ div tbody tr").count() == 10, "over time all periods are drawn"
-    board.get_by_label("From period").select_option("")
-    expect(tile).to_have_text("5,000reports")
+    choose(board, "From period", "")
+    expect(counted).to_contain_text("5,000 reports")
     expect(board.locator("main .warn")).to_have_text(f"{note[0].upper()}{note[1:]}.")
-    assert "5,000 reports" in board.locator("[data-question=mood] .note").first.inner_text()
+    expect(opened(board.locator("[data-question=mood]"), "Method")).to_contain_text("5,000 reports")
     same_interval = lines(board) == single
     assert same_interval is (note is SAME_NOISE), "of two stages a part of the noise averages out"
 
@@ -327,15 +347,15 @@ def test_a_live_event_leaves_the_focus_and_what_is_folded_out(service: Service, 
     board.wait_for_selector(".live.on")
     board.wait_for_selector(".chart")
     panel = board.locator("[data-question=bread]")
-    panel.locator("summary", has_text="Table").first.click()
+    opened(panel, "Table")
     panel.locator("tbody").first.wait_for()
+    board.locator(".operator > summary").click()
     health = board.locator("section[aria-label='Ingest health']")
     health.locator("summary").click()
     kept = [
-        panel.locator("summary", has_text="Table").first,
+        panel.locator(".tabs button").first,
         panel.locator(".scroll").first,
-        panel.get_by_role("button", name="CSV").first,
-        panel.get_by_role("button", name="Copy the command").first,
+        board.get_by_label("Confidence level"),
         health.locator("summary"),
         board.get_by_label("Before: from"),
     ]
@@ -345,7 +365,7 @@ def test_a_live_event_leaves_the_focus_and_what_is_folded_out(service: Service, 
         one.focus()
         n += 1
         service.fill(survey, current(survey), 1, seed=seed)
-        expect(board.locator(".tile b").first).to_have_text(str(n))
+        expect(board.locator(".answers b")).to_have_text(str(n))
         expect(one).to_be_focused()
     assert panel.locator("tbody").first.is_visible()
     assert health.locator("tbody").is_visible()
@@ -360,8 +380,10 @@ def test_a_range_cannot_end_before_it_begins(service: Service, open_tab: Open) -
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".chart")
+    opened(board, "command")
+    board.locator(".menu > summary").first.click()
     begin, end = board.get_by_label("From period"), board.get_by_label("To period")
-    first = board.locator(".tile b").first
+    first = board.locator(".answers b")
     end.select_option(str(last - 2))
     expect(first).to_have_text("100")
     begin.select_option(str(last))
@@ -371,6 +393,8 @@ def test_a_range_cannot_end_before_it_begins(service: Service, open_tab: Open) -
     expect(first).to_have_text("200")
     expect(begin).to_have_value(str(last - 1))
     assert f"--epochs {last - 1} " in board.locator(".command code").first.inner_text()
+    board.keyboard.press("Escape")
+    expect(begin).to_be_hidden()
     assert board.locator(".error:visible").count() == 0
 
 
@@ -392,7 +416,7 @@ def test_what_ten_answers_say_is_drawn_within_the_scale(service: Service, open_t
     assert sum(svg.evaluate(outside) for svg in board.locator(".chart svg:not(.axis)").element_handles()) == 0
     assert set(lines(board)) <= {"wider than the scale", "anything is possible"}
     assert "without a mark at its end: goes beyond the scale" in board.locator(".legend").first.inner_text()
-    board.locator("summary", has_text="Table").first.click()
+    opened(board, "Table")
     assert MINUS in board.wait_for_selector("[data-question=bread] tbody").inner_text()
 
 
@@ -424,11 +448,11 @@ def test_numbers_keep_their_order(service: Service, open_tab: Open) -> None:
     board.wait_for_selector(".chart")
     names = board.locator(".chart .name")
     assert names.all_inner_texts() == [str(age) for age in range(18, 78)]
-    board.get_by_label("Order").select_option("share")
+    choose(board, "Order", "share")
     eventually(board, lambda: names.count() == 25)
     shares = [float(text.split()[0].replace(MINUS, "-")) for text in lines(board)]
     assert shares == sorted(shares, reverse=True)
-    board.get_by_label("Order").select_option("own")
+    choose(board, "Order", "own")
     eventually(board, lambda: names.count() == 60)
 
 
@@ -443,9 +467,9 @@ def test_the_numbers_of_a_page_are_those_of_the_service(service: Service, open_t
     sign_in(board, service)
     board.wait_for_selector(".chart")
     tables = {}
-    board.locator("summary", has_text="Table").first.click()
+    opened(board, "Table")
     for about in ("population", "respondents"):
-        board.get_by_label("Intervals are about").select_option(about)
+        choose(board, "Intervals are about", about)
         words = re.compile("interval, all at once" + (", among those who answered" if about == "respondents" else "$"))
         expect(board.locator("[data-question=bread] .legend li").filter(has_text=words)).to_have_count(1)
         tables[about] = board.wait_for_selector("[data-question=bread] tbody").inner_text()
@@ -480,9 +504,9 @@ def test_a_picture_says_what_its_own_numbers_are_about(service: Service, open_ta
     board.wait_for_selector(".chart")
     held: list[Any] = []
     board.route("**/estimates?*about=respondents*", lambda route: held.append(route))
-    board.get_by_label("Intervals are about").select_option("respondents")
+    choose(board, "Intervals are about", "respondents")
     eventually(board, lambda: len(held) == 1)
-    board.locator("[data-question=bread] input[type=range]").fill("50")  # draws again
+    opened(board, "If some reports were fake").locator("input").fill("50")  # draws again
     board.wait_for_selector("[data-question=bread] .legend li:has-text('with the fakes')")
     legend = board.locator("[data-question=bread] .legend")
     assert "among those who answered" not in legend.inner_text()
@@ -499,7 +523,7 @@ def test_a_wrong_token_is_refused_and_a_right_one_is_not_kept(
     eventually(board, lambda: "token is not known" in board.locator("[role=alert]").inner_text())
     sign_in(board, service)
     board.get_by_role("link", name="ten", exact=True).click()
-    board.wait_for_selector("text=What the survey promises")
+    board.wait_for_selector(".operator")
     assert board.url == service.dashboard(ten())
     kept = board.evaluate("async () => [{...localStorage}, {...sessionStorage}, await indexedDB.databases()]")
     assert kept == [{}, {}, []]
@@ -517,7 +541,7 @@ def test_a_thousand_categories_are_drawn_soon(service: Service, open_tab: Open) 
     sign_in(board, service)
     board.wait_for_selector(".chart")
     assert board.locator(".chart .name").count() == 25
-    board.get_by_role("combobox", name="Answers").select_option("")
+    choose(board, "Answers", "")
     eventually(board, lambda: board.locator(".chart .name").count() == 1000)
     assert "the table has all" not in board.inner_text("main")
 
@@ -532,5 +556,5 @@ def test_what_chance_lifts_does_not_stand_out_among_a_thousand(service: Service,
     board.wait_for_selector(".chart")
     count = "bars => bars.filter(bar => !bar.classList.contains('unsure')).length"
     assert board.locator(".chart .bar").evaluate_all(count) == 0
-    board.get_by_label("Intervals hold for").select_option("each")
+    choose(board, "Intervals hold for", "each")
     eventually(board, lambda: board.locator(".chart .bar").evaluate_all(count) > 10)

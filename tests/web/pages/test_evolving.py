@@ -12,7 +12,7 @@ from deniable.randomness import Simulation
 from tests.collect.surveys import Crowd, current
 from tests.protocols.test_evolving import evolving
 from tests.web.pages.service import Service
-from tests.web.pages.test_dashboard import sign_in
+from tests.web.pages.test_dashboard import opened, sign_in
 
 Open = Callable[[str], Any]
 
@@ -30,13 +30,13 @@ def test_a_browser_answers_and_the_dashboard_draws_every_period(service: Service
         tallies.append(protocol.tally(reports))
     tab = open_tab(service.survey_page(survey))
     tab.get_by_label("yes").click()
-    tab.locator("form >> text=Randomize and send").click()
+    tab.locator("form >> text=Scramble and send").click()
     tab.wait_for_selector("text=your report is counted")
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector("[data-question=ill] .series canvas")
     assert "Over all periods: no" in board.locator("[data-question=ill]").inner_text()
-    board.locator("[data-question=ill] summary", has_text="Table").first.click()
+    opened(board, "Table")
     body = board.wait_for_selector("[data-question=ill] table.numbers tbody").inner_text().split("\n")
     assert len(body) == 2 * 41
     before = protocol.estimate(Tally.sum(tallies)).frequencies[1][0]

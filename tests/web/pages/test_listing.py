@@ -50,7 +50,7 @@ def test_a_period_that_is_closed_meanwhile_costs_nothing(
     answer(tab, "fair")
     tab.wait_for_selector("text=This period is closed")
     expect(tab.locator("main")).to_contain_text("Nothing was sent.")
-    tab.click("text=The terms of this survey")
+    tab.click("text=Terms and fingerprint")
     expect(tab.locator("dl.facts")).to_contain_text("has spent epsilon 0 of")
     expect(tab.locator("main")).to_contain_text("Nothing so far for this survey")
     assert log.posts == []
@@ -69,7 +69,7 @@ def test_a_survey_that_is_deleted_meanwhile_costs_nothing(service: Service, open
     tab.wait_for_selector("text=The survey was deleted")
     expect(tab.locator("main")).to_contain_text("Its owner has deleted it, and no more answers are taken.")
     expect(tab.locator("main")).to_contain_text("Nothing was sent.")
-    tab.click("text=The terms of this survey")
+    tab.click("text=Terms and fingerprint")
     expect(tab.locator("dl.facts")).to_contain_text("has spent epsilon 0 of")
     tab.reload()
     tab.wait_for_selector("text=/deleted/")

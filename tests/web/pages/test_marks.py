@@ -10,8 +10,8 @@ from deniable.surveys import Survey
 from tests.collect.surveys import current, terms
 from tests.web.pages.browser import eventually
 from tests.web.pages.service import Service
-from tests.web.pages.surveys import smoke, ten
-from tests.web.pages.test_dashboard import sign_in
+from tests.web.pages.surveys import smoke
+from tests.web.pages.test_dashboard import opened, sign_in
 
 Open = Callable[[str], Any]
 
@@ -25,10 +25,10 @@ def test_the_command_over_time_names_the_latest_period_that_is_shown(service: Se
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".chart")
-    board.locator("summary", has_text="Over time").click()
+    opened(board, "Over time")
     board.wait_for_selector(".uplot canvas")
-    assert f"--epochs {last - 1} " in board.locator("details .command code").inner_text()
-    options = board.get_by_label("From period (epoch)").locator("option").all_inner_texts()
+    assert f"--epochs {last - 1} " in board.locator(".series ~ div .command code").inner_text()
+    options = board.get_by_label("From period (epoch)").locator("option").all_text_contents()
     assert [re.sub(r".* ", "", text) for text in options[2:]] == [f"({last - 1})", f"({last})"]
 
 
@@ -40,7 +40,7 @@ def test_a_single_period_has_whiskers(service: Service, open_tab: Open) -> None:
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".chart")
-    board.locator("summary", has_text="Over time").click()
+    opened(board, "Over time")
     board.wait_for_selector(".uplot canvas")
     height = """canvas => {
         const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -52,19 +52,3 @@ def test_a_single_period_has_whiskers(service: Service, open_tab: Open) -> None:
         return rows.size;
     }"""
     eventually(board, lambda: board.locator(".uplot canvas").evaluate(height) > 60)
-
-
-def test_grey_bars_of_both_kinds_can_be_told_apart(service: Service, open_tab: Open) -> None:
-    survey = ten("both grey")
-    service.publish(survey)
-    service.fill(survey, current(survey), 60)
-    board = open_tab(service.dashboard(survey))
-    sign_in(board, service)
-    board.wait_for_selector(".chart .bar.two.unsure", state="attached")
-    fills = "bars => bars.map(bar => getComputedStyle(bar).fill)"
-    one = set(board.locator(".chart .bar.unsure:not(.two)").evaluate_all(fills))
-    two = set(board.locator(".chart .bar.unsure.two").evaluate_all(fills))
-    assert len(one) == len(two) == 1
-    assert one != two
-    words = board.locator(".legend li").all_inner_texts()
-    assert {"unbiased, its interval contains zero", "consistent, its interval contains zero"} <= set(words)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from tests.collect.surveys import current
 from tests.web.pages.browser import Log, Profile, new_context
-from tests.web.pages.service import Service
+from tests.web.pages.service import Service, site_of
 from tests.web.pages.surveys import smoke, ten
-from tests.web.pages.test_dashboard import sign_in
+from tests.web.pages.test_dashboard import opened, sign_in
 from tests.web.pages.test_survey_page import COUNTED, answer
 
 Open = Callable[[str], Any]
@@ -35,14 +33,14 @@ def test_all_pages_stay_at_home(service: Service, open_tab: Open, profile: Any, 
     service.fill(survey, current(survey), 100)
     tab = open_tab(service.survey_page(survey))
     tab.get_by_label("rye", exact=True).check()
-    tab.click("text=See what would leave")
-    tab.click("form >> text=Randomize and send")
+    tab.click("text=Show me what leaves")
+    tab.click("form >> text=Scramble and send")
     tab.wait_for_selector(COUNTED)
     tab.goto(f"{service.address}/plan")
     tab.wait_for_selector(".lines")
     tab.goto(service.dashboard(survey))
     sign_in(tab, service)
-    tab.locator("summary", has_text="Over time").click()
+    opened(tab, "Over time")
     tab.wait_for_selector(".uplot canvas")
     check(log, service.address)
     assert profile.cookies() == []
@@ -92,26 +90,8 @@ def elsewhere(service: Service) -> Iterator[str]:
         f'<script type="module" src="{service.address}/web/current/pages/embed.js"></script>'
         f'<deniable-survey fingerprint="{smoke("embedded").fingerprint}"></deniable-survey>'
     )
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            body = f"<!doctype html><html lang=en><title>a site</title><h1>News</h1>{lines}".encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://localhost:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with site_of(lines) as address:
+        yield address
 
 
 def test_two_lines_embed_a_survey(service: Service, elsewhere: str, open_tab: Open, log: Log) -> None:
@@ -128,6 +108,7 @@ def test_two_lines_embed_a_survey(service: Service, elsewhere: str, open_tab: Op
         # Scripts and styles are fetched by the site's own rules; reports and surveys by ours.
         if "/v1/" in one["url"]:
             assert "referer" not in one["headers"]
+    tab.click("summary >> text=Leave")
     tab.click("text=Opt out")
     tab.wait_for_selector("text=You have opted out")
     log.requests.clear()

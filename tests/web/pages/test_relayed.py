@@ -37,7 +37,7 @@ def test_a_browser_seals_and_sends_to_the_relay_alone(mixed: Any, open_tab: Call
     shown = " ".join(tab.locator("main").text_content().replace("\u00a0", " ").split())
     assert promises(survey, "browser", lasting=False)["relay"] in shown
     tab.get_by_label("yes", exact=True).check()
-    tab.click("form >> text=Randomize and send")
+    tab.click("form >> text=Scramble and send")
     tab.wait_for_selector("text=the relay has taken your sealed report")
     sent = [(address, body) for address, body in posted if body]
     assert [address for address, _ in sent] == [

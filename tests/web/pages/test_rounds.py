@@ -57,7 +57,7 @@ def test_a_campaign_from_the_first_answer_to_the_result_of_both_rounds(
     service.publish(first)
     tab = open_tab(service.survey_page(first))
     tab.wait_for_selector("form")
-    assert promises(first, "browser", lasting=False)["round"] in tab.inner_text(".promise")
+    assert promises(first, "browser", lasting=False)["round"] in tab.text_content(".promise")
     answer(tab, "39")
     tab.wait_for_selector(COUNTED)
     service.fill_with(first, 0, people(first, 600, 1))

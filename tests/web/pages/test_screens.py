@@ -22,9 +22,10 @@ def test_all_pictures_are_taken(tmp_path: Path) -> None:
 
 
 def test_the_docs_show_pictures_that_exist() -> None:
-    page = TARGET.parents[1] / "collect" / "browser.md"
+    pages = [TARGET.parents[1] / "collect" / name for name in ("browser.md", "builder.md")]
     shown = [
         line.split("screens/")[1].split(")")[0]
+        for page in pages
         for line in page.read_text(encoding="utf-8").splitlines()
         if "screens/" in line
     ]

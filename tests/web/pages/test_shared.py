@@ -20,11 +20,11 @@ def test_a_browser_sends_each_collector_its_part(two: Any, open_tab: Callable[[s
     tab.on("request", lambda request: posted.append((request.url, request.post_data_buffer or b"")))
     tab.wait_for_selector("form")
     shown = " ".join(tab.locator("main").text_content().replace("\u00a0", " ").split())
-    for name in ("collectors", "seen", "band", "sure", "device", "kept"):
+    for name in ("line", "collectors", "band", "sure", "device", "kept"):
         assert promises(survey, "browser", lasting=False)[name] in shown, name
     tab.get_by_label("no", exact=True).check()
     tab.locator("form input.number").fill("7")
-    tab.click("form >> text=Randomize and send")
+    tab.click("form >> text=Scramble and send")
     tab.wait_for_selector("text=all collectors have taken their parts")
     sent = [(address, body) for address, body in posted if body]
     assert [address for address, _ in sent] == [

@@ -15,7 +15,8 @@ from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.protocols import GRR, Evolving, SecureSum, registered
 from deniable.protocols.law import ANY
 from deniable.surveys import Question, Survey
-from deniable.surveys.promises import band, promises
+from deniable.surveys.promises import colour, promises
+from deniable.surveys.right_guesses import guesses
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import terms
 from tests.web.pages.browser import INSECURE, Log
@@ -24,7 +25,12 @@ from tests.web.pages.surveys import often, shapes, single, smoke, staged, ten, t
 
 Open = Callable[[str], Any]
 COUNTED = "text=your report is counted"
-SEND = "form >> text=Randomize and send"
+WORST = "summary >> text=The worst case, and the numbers of the field"
+SEND = "form >> text=Scramble and send"
+
+
+def unfold_leaving(tab: Any) -> None:
+    tab.locator("details:has(> section[aria-label=Leave])").evaluate("details => (details.open = true)")
 
 
 def answer(tab: Any, label: str = "yes") -> None:
@@ -47,9 +53,11 @@ def test_an_answer_is_counted_and_what_left_is_shown(service: Service, open_tab:
     service.publish(survey)
     tab, bodies = open_tab(service.survey_page(survey)), []
     tab.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
-    assert "guesses yours right in 73 of 100 cases from your report, and in 50 without it" in tab.inner_text(".promise")
-    assert tab.locator(".crowd .marked").count() == 73, "right guesses are marked, and nothing else"
-    assert "73 are right. Without it 50 are." in tab.inner_text(".crowd")
+    tab.click("text=How much can still be guessed?")
+    assert "right 50 times of 100 without your report, and 73 times with it" in tab.inner_text(".promise")
+    marked = [picture.locator(".marked").count() for picture in tab.locator(".dots").all()]
+    assert marked == [50, 73], "right guesses are marked, and nothing else"
+    assert tab.locator(".guessed b").all_inner_texts() == ["50 of 100 right", "73 of 100 right"]
     answer(tab)
     tab.wait_for_selector(COUNTED)
     assert service.count(survey) == 1
@@ -68,19 +76,16 @@ def test_what_all_submissions_give_away_stands_beside_what_one_does(service: Ser
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
     tab.wait_for_selector("form")
+    tab.click("text=How much can still be guessed?")
+    tab.click(WORST)
     shown = tab.inner_text(".promise").replace("\u00a0", " ")
-    assert "right in 60 of 100 cases from one report, and both answers in 36; without any in 50 and 25" in shown
-    assert "From all 5 together if your answers stay the same it is 68 and 46." in shown
-    assert "Nobody gets to see what you chose" in shown, "what a browser may forget is a note"
+    for name in ("smoke?", "drink?"):
+        assert name in shown
+    told = "right 50 times of 100 without your report, 60 times with one, and 68 times after all 5 if your answer stays"
+    assert shown.count(told) == 2
+    assert "cannot tell whether what arrives is what you chose" in shown, "what a browser may forget is a note"
     assert "about those that it remembers" in shown
-    tab.click("text=What these numbers mean")
-    tiles = [text.replace("\u00a0", " ").split("\n") for text in tab.locator(".promise .tile").all_inner_texts()]
-    assert [number for number, _ in tiles] == ["at most 69.0 % sure", "at most 98.3 % sure"], "bounds, rounded up"
-    assert tiles[0][1] == "from one report: all its answers together"
-    assert tiles[1][1] == "from all that you ever send for this survey, 5 reports at most, together"
-    tab.goto(service.survey_page(smoke()))
-    tab.click("text=What these numbers mean")
-    assert tab.locator(".promise .tile b").all_inner_texts() == ["at most 73.2\u00a0% sure"]
+    assert "at most 69.0 % sure of one of them from one report, and at most 98.3 % sure from all 5 together" in shown
 
 
 def test_every_sentence_is_on_the_page(service: Service, open_tab: Open) -> None:
@@ -90,16 +95,20 @@ def test_every_sentence_is_on_the_page(service: Service, open_tab: Open) -> None
         tab.wait_for_selector("form")
         shown = " ".join(tab.locator("main").text_content().replace("\u00a0", " ").split())
         for name, sentence in promises(survey, "browser", lasting=False).items():
-            # What cannot be taken back stands in the dialog, and "once" in the terms.
-            assert sentence in shown or name == "leaving" or sentence == "You can answer once.", (survey.name, name)
-        assert tab.locator(f".promise.{band(survey)}").count() == 1, "the colour is that of the guesses"
+            # What cannot be taken back stands in the dialog.
+            parts = (
+                re.split(" ?“[^”]*” ", sentence) if name == "guess" else [sentence]
+            )  # the page has the text above it
+            assert all(part in shown for part in parts) or name == "leaving", (survey.name, name)
+        (level,) = {colour(one) for one in guesses(survey)} - {""} or {""}
+        assert tab.locator(".promise").get_attribute("class").split()[2:] == ([level] if level else [])
 
 
 def test_the_budget_is_what_is_left_now(service: Service, open_tab: Open) -> None:
     survey = smoke("budget")
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
-    tab.click("text=The terms of this survey")
+    tab.click("text=Terms and fingerprint")
     terms = tab.locator("dl.facts")
     expect(terms).to_contain_text("has spent epsilon 0 of at most 100")
     audit = tab.locator("text=Audit of this survey").get_attribute("href")
@@ -133,7 +142,7 @@ def test_every_kind_of_control_can_be_answered(service: Service, open_tab: Open)
     tab.fill("[role=combobox]", "month 13")
     tab.get_by_label("How old are you?").fill("44")
     tab.get_by_label("Your word of the year?").fill("perhaps")
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     assert "month 13" in tab.inner_text("section[aria-label='Life of a report']")
     tab.click(SEND)
     tab.wait_for_selector(COUNTED)
@@ -198,6 +207,7 @@ def test_success_is_spoken_and_the_focus_goes_to_it(service: Service, open_tab: 
     tab.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     tab.wait_for_timeout(300)
     expect(tab.locator("h2", has_text="your report is counted")).to_be_focused()
+    unfold_leaving(tab)
     tab.get_by_role("button", name="Opt out").press("Enter")
     expect(tab.locator("h2", has_text="You have opted out")).to_be_focused()
     tab.get_by_role("button", name="Take part again").press("Enter")
@@ -209,7 +219,7 @@ def test_a_rehearsal_is_not_what_is_sent(service: Service, open_tab: Open, log: 
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
     tab.get_by_label("rye", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     ids = set()
     for _ in range(3):
@@ -217,7 +227,7 @@ def test_a_rehearsal_is_not_what_is_sent(service: Service, open_tab: Open, log: 
         life.get_by_text("Throw the coins again").click()
     assert len(ids) == 3
     assert log.posts == []
-    life.get_by_text("Randomize and send").click()
+    life.get_by_text("Scramble and send").click()
     tab.wait_for_selector(COUNTED)
     tab.click("summary >> text=The 26 bytes")
     assert "".join(tab.locator("[data-state=sent] .bytes span").all_inner_texts()[8:24]) not in ids
@@ -264,7 +274,7 @@ def check_life(tab: Any, survey: Survey) -> None:
         number.fill("".join(re.findall(r"from (\S+)", note)[:1]).replace(",", "") or "1")
     for field in tab.locator("form fieldset:has(> label > input[type=radio])").all():
         field.locator("input[type=radio]").first.check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     stories, spans, rows = tab.locator("section[aria-label='Life of a report']").evaluate(
         """life => [
             [...life.querySelectorAll("ol.steps")].map((story) => story.querySelectorAll("li").length),
@@ -331,6 +341,7 @@ def test_a_server_that_is_down_gets_the_report_when_it_is_back(stopped_service: 
 def test_opting_out_means_no_request_at_all(service: Service, open_tab: Open, log: Log) -> None:
     survey = smoke()
     tab = open_tab(service.survey_page(survey))
+    unfold_leaving(tab)
     tab.click("text=Opt out")
     tab.wait_for_selector("text=You have opted out")
     log.requests.clear()
@@ -344,14 +355,16 @@ def test_opting_out_means_no_request_at_all(service: Service, open_tab: Open, lo
 
 def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> None:
     tab = answered(service, open_tab, "withdrawn")
+    unfold_leaving(tab)
     tab.click("text=Withdraw…")
     tab.get_by_role("button", name="Withdraw", exact=True).click()
     tab.wait_for_selector("text=You have opted out")
-    leaving = tab.locator("section[aria-label=Leaving]")
+    leaving = tab.locator("section[aria-label=Leave]")
     expect(leaving, "nothing is left to be deleted").to_be_hidden()
     assert "that left" not in tab.inner_text("main")
     tab.get_by_role("button", name="Take part again").click()
-    tab.wait_for_selector("[data-state=withdrawn]")
+    tab.wait_for_selector("[data-state=withdrawn]", state="attached")
+    unfold_leaving(tab)
     assert "Below is why" not in tab.inner_text("main")
     expect(leaving.get_by_role("button")).to_have_text(["Opt out"])
     assert tab.locator(".bytes").count() == 0
@@ -367,6 +380,7 @@ def test_the_withdraw_dialog_says_what_the_server_keeps_and_does_it(
     tab = open_tab(service.survey_page(survey))
     answer(tab)
     tab.wait_for_selector(COUNTED)
+    unfold_leaving(tab)
     tab.click("text=Withdraw…")
     dialog = tab.locator("dialog")
     expect(dialog).to_contain_text(promises(survey)["leaving"])
@@ -380,7 +394,7 @@ def test_the_withdraw_dialog_says_what_the_server_keeps_and_does_it(
     tab.wait_for_selector("text=You have opted out")
     assert service.count(survey) == (1 if retention == "tally" else 0)
     if retention == "reports":
-        expect(tab.locator("section[aria-label=Leaving]")).to_contain_text("The server has deleted 1 report.")
+        expect(tab.locator("section[aria-label=Leave]")).to_contain_text("The server has deleted 1 report.")
 
 
 def test_a_server_that_cannot_be_asked_to_delete_keeps_the_way_open(
@@ -392,6 +406,7 @@ def test_a_server_that_cannot_be_asked_to_delete_keeps_the_way_open(
     answer(tab)
     tab.wait_for_selector(COUNTED)
     profile.route("**/reports/*", lambda route: route.fulfill(status=503, body="{}"))
+    unfold_leaving(tab)
     tab.click("text=Withdraw…")
     tab.get_by_label("Ask the server to delete").check()
     tab.get_by_role("button", name="Withdraw", exact=True).click()
@@ -431,24 +446,29 @@ def test_who_has_opted_out_is_not_asked_to_keep_taking_part(service: Service, op
     tab = open_tab(service.survey_page(survey))
     answer(tab)
     tab.wait_for_selector(COUNTED)
+    unfold_leaving(tab)
     tab.click("text=Withdraw…")
     tab.get_by_role("button", name="Keep taking part").click()
+    unfold_leaving(tab)
     tab.click("text=Opt out")
     tab.wait_for_selector("text=You have opted out")
+    unfold_leaving(tab)
     tab.click("text=Withdraw…")
     expect(tab.locator("dialog button")).to_have_text(["Withdraw", "Cancel"])
     tab.reload()
     tab.wait_for_selector("text=You have opted out")
+    unfold_leaving(tab)
     tab.click("text=Withdraw…")
     tab.get_by_role("button", name="Withdraw", exact=True).click()
-    expect(tab.locator("section[aria-label=Leaving]"), "nothing is left to be deleted").to_be_hidden()
+    expect(tab.locator("section[aria-label=Leave]"), "nothing is left to be deleted").to_be_hidden()
 
 
 def test_opting_out_leaves_nothing_to_withdraw(service: Service, open_tab: Open) -> None:
     tab = answered(service, open_tab, "out")
+    unfold_leaving(tab)
     tab.click("text=Opt out")
     tab.wait_for_selector("text=You have opted out")
-    expect(tab.locator("section[aria-label=Leaving]")).to_be_hidden()
+    expect(tab.locator("section[aria-label=Leave]")).to_be_hidden()
     assert tab.locator(".bytes").count() == 0
 
 
@@ -458,8 +478,9 @@ def test_a_browser_that_deletes_its_record_says_that_it_may(service: Service, op
     tab = open_tab(service.survey_page(survey))
     for times in range(1, 4):
         tab.wait_for_selector("form")
-        tab.click("text=The terms of this survey")
-        tab.click("text=What these numbers mean")
+        tab.click("text=Terms and fingerprint")
+        tab.click("text=How much can still be guessed?")
+        tab.click(WORST)
         shown = tab.inner_text("main").replace("\u00a0", " ")
         assert "spent epsilon 0 of at most 3" in shown
         assert "as far as it remembers: if it deletes the data of this site, this begins anew" in shown
@@ -541,24 +562,21 @@ def test_a_survey_in_two_stages_says_what_is_kept_and_what_all_reports_tell(serv
     service.publish(survey)
     tab, said = open_tab(service.survey_page(survey)), promises(survey, "browser", lasting=False)
     tab.wait_for_selector("form")
-    page = tab.inner_text("main").replace("\u00a0", " ")
-    assert said["often"] in page
-    assert said["band"] in page
-    assert said["guess"] in page
-    tab.click("summary >> text=What these numbers mean")
+    tab.click("text=How much can still be guessed?")
+    tab.click(WORST)
     opened = tab.inner_text(".promise").replace("\u00a0", " ")
-    assert said["factor"] in opened
-    assert said["sure"] in opened
+    for name in ("line", "often", "guess", "band", "factor", "sure"):
+        assert said[name] in opened, name
     tab.get_by_label("fair", exact=True).check()
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     assert "the coins of the first stage are thrown once per answer" in life.inner_text()
     assert life.locator("ol.steps li").count() == 5
-    life.get_by_text("Randomize and send").click()
+    life.get_by_text("Scramble and send").click()
     tab.wait_for_selector(COUNTED)
     assert "what it was randomized to, to draw reports from" in tab.inner_text("main")
     assert "Until you close this page the bytes that left are shown below" in tab.inner_text("main")
-    tab.click("summary >> text=The terms of this survey")
+    tab.click("summary >> text=Terms and fingerprint")
     assert "has spent epsilon 1 of at most 2" in tab.inner_text("main"), "what the state costs"
 
 

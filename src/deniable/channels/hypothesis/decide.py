@@ -61,6 +61,7 @@ from deniable.errors import MismatchError, NumberError, ShapeError
 from deniable.labels import Label, label_spec, shown
 from deniable.results import Floats, Result, Rows
 from deniable.results.rows import Drawing, View
+from deniable.words import Fact, Figure, Joined, catalogue, said, word
 
 LEVEL = Fraction(1, 20)
 MISSED = 0.1
@@ -220,25 +221,24 @@ class Decision(Result):
     @cached_property
     def verdict(self) -> str:
         """The decision in one sentence."""
-        level = exact.shown(self.level)
+        level = Figure(exact.shown(self.level), False)
         if self.favoured is not None:
             others = [place for place in range(len(self.names)) if place not in self._left]
-            whose = f"{_called(self.names[others[0]])} has" if len(others) == 1 else "every other hypothesis has"
-            largest = max(self.bounds[place][1] for place in others)
-            return (
-                f"the reports favour {_called(self.favoured)}: {whose} a p-value of {p_text(largest)} (level {level})"
-            )
+            p = _at_most(max(self.bounds[place][1] for place in others))
+            best = _called(self.favoured)
+            if len(others) > 1:
+                return said("result.favours.all", best=best, p=p, level=level)
+            return said("result.favours", best=best, other=_called(self.names[others[0]]), p=p, level=level)
         if not self.remaining:
-            return "the reports are impossible under every hypothesis: check the laws, and where the reports come from"
-        named = [_called(name) for name in self.remaining]
-        both = "both" if len(named) == 2 else "all"
-        head = f"undecided: {', '.join(named[:-1])} and {named[-1]} are {both} possible at level {level}"
-        them = "between them" if len(named) == 2 else "among them"
+            return said("result.impossible")
+        names = Joined([_called(name) for name in self.remaining])
+        number = "both" if len(self.remaining) == 2 else "all"
+        possible, them = word(f"result.possible.{number}", names=names, level=level), word(f"result.them.{number}")
         if self.more is None:
-            return f"{head}; no number of people decides, because two of them have the same law of reports"
+            return said("result.undecided.never", possible=possible)
         if self.more == 0:
-            return f"{head}, although this number of people decides {them} nine times in ten"
-        return f"{head}; about {self.more:,} more people would decide {them}"
+            return said("result.undecided.enough", possible=possible, them=them)
+        return said("result.undecided", possible=possible, n=self.more, them=them)
 
     @property
     def notes(self) -> list[str]:
@@ -252,10 +252,7 @@ class Decision(Result):
         if self.fit[1] >= POOR_FIT or not self.remaining:
             return None
         best = _called(self.names[int(np.argmax(self.posterior))])
-        return (
-            f"perhaps none of the hypotheses is true: if {best}, the likeliest, were, it would be so little ahead of "
-            f"the next with a probability of {p_text(self.fit[1])}"
-        )
+        return said("result.doubt", best=best, p=_at_most(self.fit[1]))
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         """The p-values with their bounds; a decision has no confidence intervals, and its arguments have no effect."""
@@ -318,10 +315,14 @@ def _called(name: Label) -> str:
 
 def p_text(largest: Fraction) -> str:
     """An upper end for people, rounded up to two digits."""
+    return catalogue().text(_at_most(largest))
+
+
+def _at_most(largest: Fraction) -> Fact:
     if largest < Fraction(1, 10**15):
-        return "less than 1e-15"
+        return word("result.p.less", p="1e-15")
     unit = Fraction(10) ** (math.floor(math.log10(largest)) - 1)
-    return f"at most {float(math.ceil(largest / unit) * unit):.2g}"
+    return word("result.p.most", p=Figure(f"{float(math.ceil(largest / unit) * unit):.2g}", False))
 
 
 # -- the evidence against a hypothesis ----------------------------------------------------------------

@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-from deniable.channels.inference.em import fisher_stderr
-from deniable.channels.inference.estimators import bootstrap, ibu, invert, mle_randomized_response
-from deniable.channels.inference.result import Inference
-from deniable.results.significance import Misfit
+from deniable._extras import exports
 
-__all__ = ["Inference", "Misfit", "bootstrap", "fisher_stderr", "ibu", "invert", "mle_randomized_response"]
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

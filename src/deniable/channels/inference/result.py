@@ -253,7 +253,7 @@ class Inference(Result):
 
     @property
     def notes(self) -> list[str]:
-        said = [] if self.n else [NOTHING]
+        said: list[str] = [] if self.n else [NOTHING]
         if not self.converged:
             said.append(
                 f"the iteration stopped early: another distribution may fit better by {self.gap:.1e} nats per report"

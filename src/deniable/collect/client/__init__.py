@@ -2,43 +2,6 @@
 
 from __future__ import annotations
 
-from deniable.collect.client.client import AsyncClient, Client, Flushed
-from deniable.collect.client.ledger import Ledger, default_path
-from deniable.collect.client.records import (
-    BudgetSpent,
-    Deleted,
-    LedgerError,
-    NotOpen,
-    OptedOut,
-    OptOuts,
-    OtherRelation,
-    Receipt,
-    Refused,
-    Spending,
-    Submission,
-    SuccessorDiffers,
-    TookPart,
-    Untrusted,
-)
+from deniable._extras import exports
 
-__all__ = [
-    "AsyncClient",
-    "BudgetSpent",
-    "Client",
-    "Deleted",
-    "Flushed",
-    "Ledger",
-    "LedgerError",
-    "NotOpen",
-    "OptOuts",
-    "OptedOut",
-    "OtherRelation",
-    "Receipt",
-    "Refused",
-    "Spending",
-    "Submission",
-    "SuccessorDiffers",
-    "TookPart",
-    "Untrusted",
-    "default_path",
-]
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

@@ -37,6 +37,7 @@ from deniable.postprocess import METHODS
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Difference, Document, Result, View, finite
 from deniable.results.distribution import MOST_BINS, read_numbers
+from deniable.results.document import Phrase, kept, sentences
 from deniable.results.render import COLUMNS, csv_lines
 from deniable.results.smooth import SMOOTH, read_assumption
 from deniable.surveys import Question, SurveyTally
@@ -63,6 +64,8 @@ class Reading(msgspec.Struct):
     questions: list[Document]
     notes: list[str]
     """How devices that report in several epochs affect the errors; empty for one epoch."""
+    sentences: list[Phrase]
+    """The same with the ids and parameters of the catalogue of words."""
 
 
 class Change(msgspec.Struct):
@@ -220,7 +223,15 @@ def reading(entry: Entry, summed: Summed, request: Request) -> Reading:
         one for asked in request.asked(entry) for one in _documents(entry, asked, summed.tally, repeats, request)
     ]
     n = next(iter(summed.tally.tallies.values())).n
-    return Reading(summed.first, summed.last, *summed.span(entry), n, questions, repeats.notes)
+    return Reading(
+        summed.first,
+        summed.last,
+        *summed.span(entry),
+        n,
+        questions,
+        list(map(str, repeats.notes)),
+        sentences(repeats.notes),
+    )
 
 
 def _missing(entry: Entry, question: Question, n: int, request: Request) -> str | None:
@@ -296,6 +307,7 @@ def _documents(
             if message != NOT_ENOUGH and own.n:
                 misfit = protocol.misfit(own, repeats.noise)
                 document.trust.misfit, document.trust.warning = misfit.p_value, misfit.message
+            kept(document)
         document.protocol, document.message, document.enough = inner.name, message, message != NOT_ENOUGH
         if not own.n or not document.enough:
             document.trust.misfit = document.trust.warning = None
@@ -303,7 +315,7 @@ def _documents(
 
 
 def _top(document: Document, top: int | None) -> Document:
-    """A document with the most common answers only, if so many are asked for."""
+    """A document with the most common answers only, if a number of them is asked for."""
     if top is not None:
         for section in document.sections:
             if not section.further and not section.ordered and top < len(section.rows):
@@ -345,7 +357,7 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
                 )
             )
     notes = [note for _, repeats in sides for note in repeats.notes]
-    return Differences(entry.fingerprint, version, questions, list(dict.fromkeys(notes)))
+    return Differences(entry.fingerprint, version, questions, list(dict.fromkeys(map(str, notes))))
 
 
 def _changed(change: Difference, request: Request) -> Iterator[Change]:
@@ -417,7 +429,7 @@ class _Series:
         key = entry.fingerprint, version, replace(self.request, first=first, last=last, formulas=False)
         body = service.cache.get(key)
         if body is None:
-            summed = await _summed(service, entry, progress, first, last)
+            summed = await sum_epochs(service, entry, progress, first, last)
             body = await service.readers.compute(lambda: as_json(reading(entry, summed, self.request)))
             service.cache.put(key, body)
         return body
@@ -460,7 +472,7 @@ async def _following(service: Service, entry: Entry, request: Request, progress:
     key = entry.fingerprint, progress.version, request, "found"
     kept = service.cache.get(key)
     if kept is None:
-        summed = await _summed(service, entry, progress, request.first, request.last)
+        summed = await sum_epochs(service, entry, progress, request.first, request.last)
         kept = await service.readers.compute(lambda: msgspec.json.encode(found_values(entry, summed, request)))
         service.cache.put(key, kept)
     followed = msgspec.json.decode(kept, type=dict[str, list[str]])
@@ -482,7 +494,8 @@ async def _pieces(
     yield end
 
 
-async def _summed(service: Service, entry: Entry, progress: Progress, first: int, last: int | None) -> Summed:
+async def sum_epochs(service: Service, entry: Entry, progress: Progress, first: int, last: int | None) -> Summed:
+    """The sums of the epochs from first to last."""
     tally = await service.readers.run(lambda store: store.tally(entry.fingerprint, first, last))
     return Summed(tally, inside(progress.epochs, first, last), first, last)
 
@@ -495,8 +508,8 @@ async def differences(call: Call) -> Response:
         raise Problem("malformed", "where answers evolve, the estimates are one series: compare its epochs")
     request, later = (Request.of(call, entry, name) for name in ("before", "after"))
     progress = await service.versions.read(entry.fingerprint)
-    before = await _summed(service, entry, progress, request.first, request.last)
-    after = await _summed(service, entry, progress, later.first, later.last)
+    before = await sum_epochs(service, entry, progress, request.first, request.last)
+    after = await sum_epochs(service, entry, progress, later.first, later.last)
     made = await service.readers.compute(lambda: changes(entry, progress.version, before, after, request))
     return json_response(made)
 

@@ -1,7 +1,8 @@
 """Pages for people, and the files that they are made of.
 
 Front      who collects what, and where the specifications are: plain HTML without scripts
-Policy     everything comes from this server, there are no inline scripts or styles, and no page may be framed
+Policy     everything comes from this server, there are no inline scripts or styles, and no page may be framed, except
+           public results, which any site may show, and the preview of a survey, which the builder shows
 Caching    the path of the files contains a hash of all of them, so they never change; "current" is for sites that
            embed a survey, and is requested again each time
 Size       each file is compressed once and held in memory
@@ -32,6 +33,7 @@ from starlette.types import Receive, Scope
 
 import deniable
 from deniable import words
+from deniable.audit.verdict import EXIT_CODES
 from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter, Resource
 from deniable.collect.server.problems import Problem, header, overloaded
 from deniable.collect.server.registry import Entry
@@ -39,13 +41,13 @@ from deniable.collect.server.service import Service
 from deniable.collect.server.surveys import IMMUTABLE, Listed, listing
 from deniable.errors import DeniableError
 from deniable.exact import epsilon_text
-from deniable.privacy.audit import EXIT_CODES
 from deniable.surveys import Survey
-from deniable.surveys.audit_report import POLICY as AUDIT_POLICY
-from deniable.surveys.audit_report import report_html
+from deniable.surveys.audit_report import POLICY as AUDIT_POLICY, report_html
 from deniable.surveys.promises import band, kept, lifetime
+from deniable.surveys.terms import PUBLIC
 
-POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors {framed}; object-src 'none'"
+ALONE = POLICY.format(framed="'none'")
 CURRENT = "current"
 TYPES = {
     ".js": "text/javascript",
@@ -156,13 +158,21 @@ def _page(name: str, depth: int) -> File:
 def _handler(name: str, depth: int) -> Handler:
     async def handle(call: Call) -> Response:
         headers = {
-            "Content-Security-Policy": POLICY + _other_sources(call),
+            "Content-Security-Policy": POLICY.format(framed=_frames(name, call)) + _other_sources(call),
             "Cross-Origin-Opener-Policy": "same-origin",
             "Cache-Control": "no-cache",
         }
         return _page(name, depth).response(call, headers)
 
     return handle
+
+
+def _frames(name: str, call: Call) -> str:
+    """Who may show the page in a frame: nobody, but of public results everybody, and of a preview the builder."""
+    if name == "preview":
+        return "'self'"
+    entry = call.service.registry.get(call.path.get("survey", "")) if name == "results" else None
+    return "*" if entry is not None and entry.terms.results == PUBLIC else "'none'"
 
 
 def _other_sources(call: Call) -> str:
@@ -198,7 +208,7 @@ class Lost(Resource):
         asked = b"text/html" in header(scope["headers"], b"accept") and scope["method"] in ("GET", "HEAD")
         if not asked or first == "v1" or len(rest) > DEEPEST:
             raise Problem("notFound", "look at /openapi.json for what there is")
-        headers = {"Content-Security-Policy": POLICY, "Vary": "Accept"}
+        headers = {"Content-Security-Policy": ALONE, "Vary": "Accept"}
         return Response(_page("nothing", len(rest)).plain, 404, headers, "text/html")
 
 
@@ -206,7 +216,7 @@ def _page_operation(path: str, name: str, file: str, help: str) -> Operation:
     parameters: tuple[Parameter, ...] = ()
     if "{survey}" in path:
         parameters = (Parameter("survey", {"type": "string", "minLength": 1, "maxLength": 200}, "a fingerprint"),)
-    if file == "survey":
+    if file in ("survey", "dashboard", "results", "new"):
         parameters += (Parameter("lang", {"type": "string", "maxLength": 35}, "the language of the page, such as de"),)
     return Operation(
         "GET",
@@ -319,8 +329,9 @@ def _moment(text: str) -> str:
 def _links(shown: Listed) -> str:
     """Only a survey that accepts reports now can be answered."""
     answer = f'<a class="button" href="s/{shown.fingerprint}">Answer</a>' if shown.open else ""
+    results = f'<a href="r/{shown.fingerprint}">Results</a>' if shown.results == PUBLIC else ""
     return (
-        f'{answer}<a href="dashboard/{shown.fingerprint}">Dashboard</a>'
+        f'{answer}{results}<a href="dashboard/{shown.fingerprint}">Dashboard</a>'
         f'<a href="v1/surveys/{shown.fingerprint}">Specification</a><a href="audit/{shown.fingerprint}">Audit</a>'
     )
 
@@ -392,9 +403,12 @@ OPERATIONS = (
         {200: Answer("A page.", {"text/html": {"type": "string"}})},
     ),
     _page_operation("/s/{survey}", "surveyPage", "survey", "A form that answers the survey of this fingerprint."),
+    _page_operation("/r/{survey}", "resultsPage", "results", "The results of a survey that makes them public."),
     _page_operation("/dashboard", "dashboardPage", "dashboard", "What was collected, for analysts with a token."),
     _page_operation("/dashboard/{survey}", "surveyDashboardPage", "dashboard", "The same for one survey."),
-    _page_operation("/plan", "planPage", "plan", "The planner, for people."),
+    _page_operation("/new", "newPage", "new", "The survey builder, for operators."),
+    _page_operation("/new/preview", "previewPage", "preview", "A survey before it is published, inside the builder."),
+    _page_operation("/plan", "planPage", "new", "The planner, a part of the builder."),
     Operation(
         "GET",
         "/audit/{survey}",

@@ -134,12 +134,17 @@ def _asked(query: Mapping[str, Any]) -> tuple[Domain, str | None]:
     if isinstance(answers, Mapping) and "kind" in answers:
         raise SpecError("specs of domains are not planned here: the command deniable plan takes them")
     domain = read_answers(answers)
+    refuse_large(domain)
+    return domain, read or reading(answers)
+
+
+def refuse_large(domain: Domain) -> None:
+    """Raise SpecError for answers that take too long to plan here."""
     sizes = [getattr(one, "size", 0) for one in (domain, getattr(domain, "items", None), *domain.parts.values())]
     if max(sizes) > MOST_CATEGORIES:
         raise SpecError(f"at most {MOST_CATEGORIES:,} possible answers are planned here")
     if len(domain.parts) > MOST_COLUMNS:
         raise SpecError(f"a record is planned here for at most {MOST_COLUMNS} columns")
-    return domain, read or reading(answers)
 
 
 async def plan(call: Call) -> Response:

@@ -46,6 +46,7 @@ KINDS: dict[str, Kind] = {
     "unauthorized": Kind(401, "A valid token is needed."),
     "expiredToken": Kind(401, "The token has expired."),
     "forbidden": Kind(403, "The token does not allow this."),
+    "notPublic": Kind(403, "The results of this survey are not public."),
     "notFound": Kind(404, "There is nothing here."),
     "unknownSurvey": Kind(404, "There is no such survey here."),
     "unknownEpoch": Kind(404, "The survey has no such epoch."),

@@ -64,8 +64,7 @@ from deniable.collect.stores.reserve import Reserve
 from deniable.collect.wire import EPOCH_CLOSED, JSON, MalformedBody
 from deniable.errors import SpecError
 from deniable.surveys import Survey
-from deniable.surveys.terms import Relay as RelayTerms
-from deniable.surveys.terms import Terms
+from deniable.surveys.terms import Relay as RelayTerms, Terms
 
 CHUNK_RECORDS, CHUNK_BYTES = 1_000, 1 << 19
 """Records of a batch per request to the collector, at most: half of what proxies accept by default."""

@@ -35,7 +35,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from deniable.collect.server import admin, estimates, ingest, pages, plan, progress, surveys
+from deniable.collect.server import admin, drafts, estimates, ingest, pages, plan, progress, public, surveys
 from deniable.collect.server.api import Operation, Resource, interface, resources
 from deniable.collect.server.problems import KINDS, MEDIA_TYPE, document
 from deniable.collect.server.service import OLD_SECONDS, Service, Settings
@@ -59,7 +59,7 @@ Announce = Callable[[str, str | None], None]
 _context = multiprocessing.get_context("spawn")
 
 # The first is matched first: reports come most often.
-_MODULES = (ingest, surveys, estimates, progress, admin, plan, pages)
+_MODULES = (ingest, surveys, estimates, public, progress, admin, plan, drafts, pages)
 
 
 def operations() -> list[Operation]:

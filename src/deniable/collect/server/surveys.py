@@ -65,6 +65,8 @@ class Listed(msgspec.Struct):
     """The number of this round and of all rounds of the campaign; null if the survey is not part of a campaign."""
     next_round: str | None
     """The fingerprint of the next round, if it is published here."""
+    results: str
+    """Who may read the results: "public" for everybody, "private" for people with a token."""
 
 
 class Surveys(msgspec.Struct):
@@ -129,6 +131,7 @@ def listed(
         None if place is None else place.number,
         None if place is None else place.campaign.rounds,
         follower,
+        terms.results,
     )
 
 

@@ -1,6 +1,5 @@
 """Stores: where submissions are counted, each exactly once.
 
-memory:                       nothing outlives the process; for demonstrations and as the reference for the others
 sqlite:///name.db             a file, relative to the working directory; sqlite:////var/lib/name.db is absolute
 postgresql://user@host/name   a PostgreSQL server, for several workers; takes every URL that libpq takes
 files:///name                 a directory of files, absolute like that of SQLite, for many nodes that share nothing:
@@ -46,14 +45,14 @@ __all__ = [
     "restore_store",
 ]
 
-_FORMS = "sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host/name, files:///directory or memory:"
+_FORMS = "sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host/name or files:///directory"
 
 
 def open_store(url: str, shard: int = 0, read_only: bool = False) -> Store:
     """The store at a URL; created if it is new.
 
     Args:
-        url: "sqlite:///path", "postgresql://...", "files:///directory" or "memory:".
+        url: "sqlite:///path", "postgresql://...", or "files:///directory".
         shard: Number of the worker; workers that share a PostgreSQL store each use their own, so that none waits for
             another's tally.
         read_only: Whether the store is neither created nor changed.
@@ -65,15 +64,12 @@ def open_store(url: str, shard: int = 0, read_only: bool = False) -> Store:
         VersionError: The tables have another version.
         StoreError: The URL is not that of a store, or the store cannot be used.
 
-    >>> with open_store("memory:") as store:
-    ...     store.surveys()
-    []
+    >>> open_store("mysql://host/name")
+    Traceback (most recent call last):
+        ...
+    deniable.collect.stores.base.StoreError: "mysql:..." is not the URL of a store: write sqlite:///name.db, ...
     """
-    scheme, colon, rest = url.partition(":")
-    if scheme == "memory" and colon and not rest.strip("/"):
-        from deniable.collect.stores.memory import MemoryStore
-
-        return MemoryStore()
+    scheme, _, rest = url.partition(":")
     if scheme == "sqlite" and rest.startswith("///") and len(rest) > 3 and not rest.endswith("/"):
         from deniable.collect.stores.sqlite import SqliteStore
 

@@ -1,6 +1,7 @@
 """Discovery of common answers that nobody can list."""
 
-from deniable.protocols.discovery.discovery import HeavyHitters
-from deniable.protocols.discovery.found import Found
+from __future__ import annotations
 
-__all__ = ["Found", "HeavyHitters"]
+from deniable._extras import exports
+
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

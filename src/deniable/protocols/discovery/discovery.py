@@ -37,13 +37,13 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import BitDomain, BitRows, BitStrings, Domain, Integers
 from deniable.errors import NumberError, SpecError
-from deniable.protocols.base import Protocol
 from deniable.protocols.choice import digits
 from deniable.protocols.discovery.found import Found
 from deniable.protocols.discovery.search import ACCEPT, Beam, Level, accept, any_of, clear, listed, search
 from deniable.protocols.frequency.local_hashing import OLH
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
 from deniable.protocols.traits import Ask, Traits, scaled

@@ -24,6 +24,7 @@ from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.results import NOTHING, Rows
 from deniable.results.base import quantile
 from deniable.results.rows import Floats
+from deniable.words import Figure, said, word
 
 _STEPS = 80
 _FAR = 12.0
@@ -145,18 +146,20 @@ class Found(TextEstimate):
             return NOTHING
         size = len(self.labels)
         if self.given:
-            return f"{size:,} counted, which were given and not searched for"
+            return said("result.found.given", n=size)
+        least, unlike, wrong = (
+            Figure(f"{100 * share:.2g}", False) for share in (self.smallest, self.unlike, self.false_finds)
+        )
         if self.smallest > 1:
-            hidden = "even an answer that everybody gives may stay hidden"
+            hidden = word("result.hidden.all")
+        elif self.unlike > 1:
+            hidden = word("result.hidden.unlike", share=least)
+        elif self.unlike > self.smallest:
+            hidden = word("result.hidden.both", share=least, unlike=unlike)
         else:
-            hidden = f"answers of less than {100 * self.smallest:.2g} % of the people may stay hidden"
-            if self.unlike > 1:
-                hidden += ", and texts unlike words whatever their share"
-            elif self.unlike > self.smallest:
-                hidden += f", and texts unlike words below {100 * self.unlike:.2g} %"
-        found = f"{size:,} found" if size else "nothing was found"
-        wrong = f"if nothing were common, {100 * self.false_finds:.2g} of 100 collections at most would find anything"
-        return f"{found}; {hidden}; {wrong}"
+            hidden = word("result.hidden.some", share=least)
+        found = word("result.found.some", n=size) if size else word("result.found.none")
+        return said("result.found", found=found, hidden=hidden, wrong=wrong)
 
     @property
     def notes(self) -> list[str]:

@@ -30,7 +30,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocols.base import Positions
+from deniable.protocols.protocol import Positions
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits

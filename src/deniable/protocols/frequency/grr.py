@@ -25,10 +25,10 @@ from deniable.channels import RandomizedResponse
 from deniable.channels.inference.estimators import response_mle
 from deniable.exact import Dyadic
 from deniable.labels import text
-from deniable.protocols.base import Positions, percent
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.protocols.tally import Counts, Halves, Tally, kept_or_uniform, spread_evenly

@@ -29,11 +29,11 @@ from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
-from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally, even_columns, kept_or_uniform, spread_evenly

@@ -53,9 +53,9 @@ from deniable.domains import DomainLike, ListedDomain
 from deniable.errors import ChannelError, MismatchError, NumberError, ReportError
 from deniable.exact import Number
 from deniable.labels import text
-from deniable.protocols.base import Positions, Protocol, speaks_for
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.law import Law, PureSupport
+from deniable.protocols.protocol import Positions, Protocol, speaks_for
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally

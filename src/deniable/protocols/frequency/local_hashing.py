@@ -40,11 +40,11 @@ from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike, Integers
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
 from deniable.protocols.frequency.histogram import NEWTON_LIMIT, PureProtocol, SupportModel, Supports, in_order
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.tally import Counts, Halves

@@ -32,10 +32,10 @@ from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label, as_labels, label_spec
 from deniable.postprocess import apply, named
-from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
@@ -44,7 +44,7 @@ from deniable.protocols.worth import Worth
 from deniable.randomness import Bits
 from deniable.results import NOTHING, Estimate
 from deniable.results.significance import too_far, too_few, too_many
-from deniable.words import Word, word
+from deniable.words import Figure, Word, said, word
 
 MOST_COUNTERS = 1 << 28
 
@@ -127,14 +127,11 @@ class TextEstimate(Estimate):
             return NOTHING
         seen, listed = int(self.enough.sum()), len(self.labels)
         if seen:
-            rest = ", not enough data for the others" if seen < listed else ""
-            return f"{seen} of {listed} candidates stand out of the noise{rest}"
+            return said("result.seen.some" if seen < listed else "result.seen.all", seen=seen, of=listed)
         share = ENOUGH * float((self.raw or self).errors(population=False).min())
-        hidden = f"shares below {share:.2%}" if share < 1 else "even an answer that everybody gave"
-        return (
-            f"not enough data: none of the {listed} candidates stands out of the noise, which hides {hidden}; "
-            "ask more people, raise epsilon, or name other candidates"
-        )
+        least = Figure(f"{100 * share:.2f}", False)
+        hidden = word("result.hides.shares", share=least) if share < 1 else word("result.hides.all")
+        return said("result.seen.none", of=listed, hidden=hidden)
 
     @property
     def remark(self) -> str:

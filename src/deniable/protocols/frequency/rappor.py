@@ -54,7 +54,6 @@ from deniable.domains.text import as_key, text_digest
 from deniable.errors import DomainError, NumberError
 from deniable.exact import WORD, Dyadic, Number
 from deniable.labels import Label
-from deniable.protocols.base import Positions, Protocol, kind_named, percent
 from deniable.protocols.blanket import Blanket, power, supporting
 from deniable.protocols.frequency.bit_rows import positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.open_text import (
@@ -67,6 +66,7 @@ from deniable.protocols.frequency.open_text import (
 )
 from deniable.protocols.frequency.unary import bitmap_operations, packed_bytes, padding_is_zero, set_bits
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol, kind_named, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.structures import Hashed

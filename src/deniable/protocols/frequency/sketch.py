@@ -42,7 +42,6 @@ from deniable.domains import Categories, DomainLike, Integers, Strings, load_dom
 from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label
-from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.local_hashing import BLH, OLH
 from deniable.protocols.frequency.open_text import (
@@ -54,6 +53,7 @@ from deniable.protocols.frequency.open_text import (
 )
 from deniable.protocols.frequency.unary import SUE
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.structures import Hashed

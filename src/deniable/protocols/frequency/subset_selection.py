@@ -28,7 +28,6 @@ from deniable.channels.closed_forms import best_subset_size
 from deniable.domains import DomainLike, Integers
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import (
     BitCounter,
     positional_popcount,
@@ -39,6 +38,7 @@ from deniable.protocols.frequency.histogram import PureProtocol, in_order
 from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zero
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, histogram, to_bytes, width_of
 from deniable.protocols.tally import Adder, Counts, Halves

@@ -30,11 +30,11 @@ from deniable import exact
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
-from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally, independent_bits

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from deniable.protocols.longitudinal.dbitflip import DBitFlip
-from deniable.protocols.longitudinal.evolving import Evolving
-from deniable.protocols.longitudinal.lgrr import LGRR, LOLOHA
-from deniable.protocols.longitudinal.one_bit_mean import LOneBitMean
-from deniable.protocols.longitudinal.unary import LOSUE, LRAPPOR, LSUE
+from deniable._extras import exports
 
-__all__ = ["LGRR", "LOLOHA", "LOSUE", "LRAPPOR", "LSUE", "DBitFlip", "Evolving", "LOneBitMean"]
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

@@ -40,13 +40,13 @@ from deniable.domains import DomainLike, ListedDomain
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic
 from deniable.labels import text
-from deniable.protocols.base import Positions, Protocol, percent, speaks_for
 from deniable.protocols.frequency.bit_rows import positional_popcount
 from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.frequency.unary import packed_bytes, padding_is_zero, set_bits
 from deniable.protocols.law import Law
 from deniable.protocols.longitudinal.unary import second_flip
 from deniable.protocols.memoized import FEW_FORMS, Memoized, Place, bit_linking, bit_parts
+from deniable.protocols.protocol import Positions, Protocol, percent, speaks_for
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally

@@ -38,9 +38,9 @@ from deniable.domains import DomainLike, ListedDomain
 from deniable.errors import ChannelError, DomainError, NumberError, ReportError
 from deniable.exact import WORD, Dyadic
 from deniable.labels import text
-from deniable.protocols.base import Positions, Protocol, percent, sealed
 from deniable.protocols.law import Guarantee, Law
 from deniable.protocols.memoized import Level, Levels
+from deniable.protocols.protocol import Positions, Protocol, percent, sealed
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes
 from deniable.protocols.structures import Stream

@@ -32,7 +32,6 @@ from deniable.domains import DomainLike, ListedDomain, Strings, Texts
 from deniable.errors import ChannelError, DomainError, EpsilonError
 from deniable.exact import WORD, Dyadic, floor_of, shown
 from deniable.labels import Label
-from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.frequency.local_hashing import best_hash_bits
 from deniable.protocols.frequency.open_text import COLLIDES, TextEstimate, as_text, cohort_step
@@ -40,6 +39,7 @@ from deniable.protocols.frequency.sketch import SketchProtocol
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
 from deniable.protocols.memoized import FEW_FORMS, Memoized, Part, Place
+from deniable.protocols.protocol import Positions, Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, narrow_type, to_bytes
 from deniable.protocols.tally import Counts, Tally, kept_or_uniform, spread_evenly

@@ -36,12 +36,12 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import DomainLike, Interval
 from deniable.errors import NumberError
-from deniable.protocols.base import Protocol, percent
 from deniable.protocols.law import Law
 from deniable.protocols.longitudinal.lgrr import LGRR
 from deniable.protocols.memoized import Memoized
 from deniable.protocols.numeric.grid import marked
 from deniable.protocols.numeric.window import OneBitMean
+from deniable.protocols.protocol import Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.traits import Ask

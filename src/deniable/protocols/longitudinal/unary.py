@@ -31,7 +31,6 @@ from deniable import exact
 from deniable.domains import DomainLike, ListedDomain, Strings
 from deniable.errors import EpsilonError
 from deniable.exact import WORD, Dyadic, ceil_of, shown
-from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.frequency.open_text import TextProtocol, as_text, cohort_step
 from deniable.protocols.frequency.rappor import RAPPOR
 from deniable.protocols.frequency.unary import (
@@ -45,6 +44,7 @@ from deniable.protocols.frequency.unary import (
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
 from deniable.protocols.memoized import Memoized, Place, bit_linking, bit_parts
+from deniable.protocols.protocol import Positions, Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
 from deniable.protocols.traits import Ask

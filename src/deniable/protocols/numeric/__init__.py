@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from deniable.protocols.numeric.mean_table import MeanTable
-from deniable.protocols.numeric.moments import Moments
-from deniable.protocols.numeric.window import OneBitMean, Piecewise, SquareWave, Window
+from deniable._extras import exports
 
-__all__ = ["MeanTable", "Moments", "OneBitMean", "Piecewise", "SquareWave", "Window"]
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

@@ -47,8 +47,7 @@ from deniable._threads import one_thread
 from deniable.protocols.tally import Counts
 from deniable.results import Floats
 from deniable.results.distribution import Readings
-from deniable.results.smooth import MOST_CELLS as MOST_LINEAR
-from deniable.results.smooth import Linear
+from deniable.results.smooth import MOST_CELLS as MOST_LINEAR, Linear
 
 ORDERS = (0, 1, 2, 3)
 PIECES = 64

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from deniable.domains import Domain, Integers, Interval
 from deniable.exact import Dyadic
-from deniable.protocols.base import Positions, percent
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, percent
 from deniable.protocols.traits import Traits
 from deniable.protocols.worth import Worth
 from deniable.randomness import Bits

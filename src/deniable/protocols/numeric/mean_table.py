@@ -32,9 +32,9 @@ from deniable.answers import read_answers
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike, Interval, as_domain
 from deniable.errors import ChannelError, DomainError, SpecError
-from deniable.protocols.base import Protocol, first_of, percent
 from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import OnGrid
+from deniable.protocols.protocol import Protocol, first_of, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.table import MOST_CELLS, Table, epsilon_above, rank

@@ -38,11 +38,11 @@ from deniable import exact
 from deniable.domains import Domain, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, SpecError
-from deniable.protocols.base import Protocol
 from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import quantity
+from deniable.protocols.protocol import Protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.tally import Tally
 from deniable.protocols.traits import Traits, not_offered, scaled

@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.law import Law
 from deniable.protocols.numeric.density import Unbiased, WindowLaw, fit, square_wave_half_width
 from deniable.protocols.numeric.grid import OnGrid, quantity
+from deniable.protocols.protocol import Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally

@@ -7,60 +7,6 @@ channels exactly; `compose` says what several releases tell.
 
 from __future__ import annotations
 
-from deniable.protocols.profiles.composition import (
-    Composition,
-    compose,
-    independent_profiles,
-    independent_samples,
-    linked_profiles,
-    post_process,
-    same_sample,
-)
-from deniable.protocols.profiles.graph import (
-    ProfileGraph,
-    Verdict,
-    from_csv,
-    from_data,
-    from_json,
-    from_networkx,
-    verify,
-)
-from deniable.protocols.profiles.mechanism import MECHANISMS, ProfileMechanism, SolverError
-from deniable.protocols.profiles.smooth import (
-    KaryResponse,
-    OneBitCluster,
-    SmoothCategorical,
-    SmoothOneBit,
-    Warner,
-    pair_flip,
-    pair_program,
-)
-from deniable.protocols.profiles.table import ProfileTable
+from deniable._extras import exports
 
-__all__ = [
-    "MECHANISMS",
-    "Composition",
-    "KaryResponse",
-    "OneBitCluster",
-    "ProfileGraph",
-    "ProfileMechanism",
-    "ProfileTable",
-    "SmoothCategorical",
-    "SmoothOneBit",
-    "SolverError",
-    "Verdict",
-    "Warner",
-    "compose",
-    "from_csv",
-    "from_data",
-    "from_json",
-    "from_networkx",
-    "independent_profiles",
-    "independent_samples",
-    "linked_profiles",
-    "pair_flip",
-    "pair_program",
-    "post_process",
-    "same_sample",
-    "verify",
-]
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

@@ -36,9 +36,9 @@ from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, DeniableError, SpecError
 from deniable.exact import WORD
 from deniable.labels import Label, text
-from deniable.protocols.base import Protocol
 from deniable.protocols.law import PAIRS_NAMED, Guarantee, Law, Mixture
 from deniable.protocols.profiles.graph import Floats, Integers, ProfileGraph, Verdict, output_laws, worst
+from deniable.protocols.protocol import Protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.table import Table, epsilon_above, rank

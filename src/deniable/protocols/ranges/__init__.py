@@ -1,6 +1,7 @@
 """Ranges of ordered answers, and rectangles of two of them."""
 
-from deniable.protocols.ranges.ranges import Ranges
-from deniable.protocols.ranges.rectangles import Rectangles
+from __future__ import annotations
 
-__all__ = ["Ranges", "Rectangles"]
+from deniable._extras import exports
+
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

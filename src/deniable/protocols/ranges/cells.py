@@ -27,7 +27,7 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, ListedDomain
 from deniable.errors import ChannelError, NumberError, SpecError
 from deniable.labels import text
-from deniable.protocols.frequency import EXCHANGEABLE
+from deniable.protocols.frequency.exchangeable import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.ranges.tree import Level, SupportLaw

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval
 from deniable.errors import NumberError, SpecError
-from deniable.protocols.base import Protocol
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Protocol
 from deniable.protocols.ranges.cells import FORGED_AMONG, Cells, Cuts, best_protocol, law_of, part_of_many
 from deniable.protocols.ranges.tree import Level, SupportLaw, Tree
 from deniable.protocols.record import remembered

@@ -35,8 +35,8 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, NumberError, SpecError
-from deniable.protocols.base import Protocol
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Protocol
 from deniable.protocols.ranges.cells import FORGED_AMONG, Cells, Cuts, best_protocol, law_of, part_of_many
 from deniable.protocols.ranges.grids import EvenGrids, Grids, Layout
 from deniable.protocols.ranges.tree import Level

@@ -43,8 +43,7 @@ from deniable.protocols.ranges.forged import (
 )
 from deniable.results import Floats
 from deniable.results.distribution import Readings
-from deniable.results.smooth import MOST_CELLS as MOST_LINEAR
-from deniable.results.smooth import Linear
+from deniable.results.smooth import MOST_CELLS as MOST_LINEAR, Linear
 
 UNHEARD = 1e12
 """The variance of a share that nobody has reported about: so large that its weight vanishes."""

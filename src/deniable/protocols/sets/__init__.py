@@ -1,8 +1,7 @@
 """Protocols for sets of items, and for numbers by key."""
 
-from deniable.protocols.sets.collision import CollisionSets
-from deniable.protocols.sets.item_sets import ItemSets
-from deniable.protocols.sets.key_value import KeyValue
-from deniable.protocols.sets.subset import SubsetSets
+from __future__ import annotations
 
-__all__ = ["CollisionSets", "ItemSets", "KeyValue", "SubsetSets"]
+from deniable._extras import exports
+
+__getattr__, __dir__, __all__ = exports(__name__, at_once=True)

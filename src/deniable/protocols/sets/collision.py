@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 from deniable.domains import Sets
 from deniable.errors import NumberError, SpecError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.open_text import MOST_COUNTERS
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.sets.law import Joint, SetProtocol

@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, SetColumn, Sets
 from deniable.errors import NumberError, SpecError
-from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.choice import SAME
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol
 from deniable.protocols.record import remembered
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
@@ -265,8 +265,7 @@ class ItemSets(Groups):
         labels = [label for found in scored for label in found.labels]
         known = [found.weights or Weights(*np.zeros((3, len(found.labels)))) for found in scored]
         weights = Weights(*(np.concatenate(one) for one in zip(*known, strict=True)))
-        heard = [found.bounds for found in scored if isinstance(found.bounds, Numbers)]
-        numbers = Numbers.joined(heard) if len(heard) == len(scored) else None
+        numbers = Numbers.joined([found.bounds for found in scored])
         more: dict[str, Any] = {"lift": lift, "lift_stderr": errors, "guess": guess}
         more |= {"weights": weights, "bounds": numbers}
         return TogetherShares(labels, n, counts, noise, self.name, sets=sets, **more)

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from deniable.domains import Domain, Integers, Interval, KeyNumbers, SetColumn, Sets
 from deniable.errors import SpecError
-from deniable.protocols.base import Protocol, load, percent
 from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import quantity, rounded_up, rounded_up_many
+from deniable.protocols.protocol import Protocol, load, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
 from deniable.protocols.sets.collision import CollisionSets

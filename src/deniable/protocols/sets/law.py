@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from deniable.domains import SetColumn, Sets
 from deniable.errors import ChannelError
 from deniable.exact import Number
-from deniable.protocols.base import Positions
 from deniable.protocols.frequency.histogram import PureLaw
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes
 from deniable.protocols.structures import Members

@@ -28,11 +28,11 @@ from deniable.domains import Sets
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.labels import text
-from deniable.protocols.base import Positions, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.subset_selection import Subsets
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
+from deniable.protocols.protocol import Positions, Protocol, percent
 from deniable.protocols.record import remembered
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.sets.collision import cut_steps

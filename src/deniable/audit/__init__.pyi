@@ -1,0 +1,1 @@
+from deniable.audit.verdict import Audit as Audit, audit as audit
