@@ -909,7 +909,8 @@ function secureSum({ size, kind }, epsilon, { people, missing, collectors, read,
     return report;
   };
   const over = "any two answers of one person, given the published sums";
-  return { reportBytes: 8 * cells, forms: 2 ** (64 * cells), thresholds: {}, draw, relation: "sum", over, delta: written, cells, enough, collectors, read };
+  const law = { reportBytes: 8 * cells, forms: 2 ** (64 * cells), thresholds: {}, draw, relation: "sum", over, delta: written };
+  return { ...law, cells, enough, collectors, read, decay: Number(top) / Number(bottom) };
 }
 
 /** One submission as shares that add up to its answers modulo 2^64: a body for each collector, one after the other. */
@@ -1241,7 +1242,7 @@ const sketch = (inner) => (domain, epsilon, parameters) => {
   if (!hashing.open) refuse("spec", "the hashing of a sketch is a domain of strings");
   const law = inner({ size: hashing.cells }, epsilon, parameters);
   const draw = (text, cohort, bits) => law.draw(hashing.cell(text, cohort), bits);
-  return cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw });
+  return { ...cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw }), cells: hashing.cells, hashBits: law.hashBits };
 };
 
 /** Longitudinal local hashing: a hash function that the device keeps, then randomized response twice on the cell. */
@@ -1268,7 +1269,7 @@ function rappor(domain, epsilon, parameters) {
   const { draw, perBit } = bloomFilter(domain, parameters);
   const flip = flipThreshold(times(epsilon, perBit));
   const rest = { reportBytes: Math.ceil(width / 8), thresholds: { flip }, draw: draw(flip) };
-  return cohorts(domain, count, width, rest);
+  return { ...cohorts(domain, count, width, rest), width, hashes };
 }
 
 /** A text's filter in a cohort, every bit flipped with a probability; `perBit` is the share of an epsilon that a bit has. */
@@ -1593,7 +1594,8 @@ function grouped(written, level, parts) {
   const { relation } = groups[0].protocol;
   const deltas = groups.map(({ protocol }) => protocol.delta).filter(Boolean);
   const delta = deltas.length ? writeFraction(largest(deltas)) : undefined;
-  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation };
+  const project = (answer, group) => parts[group].of(answer);
+  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation, project };
 }
 
 /** One column of a record; or with `views` some columns together, as the number of the combination of their cells. */
@@ -1984,7 +1986,7 @@ function collisionSets(domain, epsilon, { cells, cohorts: count, key }) {
     const found = inside ? held[bits.integers(held.length)] : skipping(held, bits.integers(cells - held.length));
     return concat(toBytes(cohort, first), toBytes(found, second));
   };
-  return { reportBytes: first + second, forms: count * cells, thresholds: { ownCell }, draw, cell };
+  return { reportBytes: first + second, forms: count * cells, thresholds: { ownCell }, draw, cell, cells };
 }
 
 function choose(n, k) {
@@ -2021,7 +2023,7 @@ function subsetSets(domain, epsilon, { subset_size: k }) {
     members.forEach((member, i) => (listed ? toBytes(member, width, out, i * width) : setBit(out, member, true)));
     return out;
   };
-  return { reportBytes, forms: Number(met + apart), thresholds: { meets }, draw, size };
+  return { reportBytes, forms: Number(met + apart), thresholds: { meets }, draw, size, count: k };
 }
 
 const LAWS_OF_SETS = ["CollisionSets", "SubsetSets"];

@@ -20,7 +20,7 @@ HOOKS = ("draw", "draw_many", "count", "valid", "infer", "law", "worth", "kernel
 FINAL = {"report_bytes", "tally_size", "ratio", "guarantee", "realized_epsilon"}
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "protocols" / "writing-your-own.md"
-CODE = {".py", ".js", ".ts", ".json", ".html"}
+CODE = {".py", ".pyi", ".js", ".ts", ".json", ".html"}
 MOST_NAMES, MOST_MEMBERS, MOST_OVERRIDES = 40, 20, 10
 
 
@@ -61,9 +61,9 @@ def files_that_know(name: str) -> set[str]:
 def test_a_new_kind_edits_one_file_of_the_package_and_one_for_browsers() -> None:
     own = "src/deniable/protocols/frequency/block_design.py"
     known = files_that_know("BlockDesign") - {own}
-    assert known == {"src/deniable/protocols/frequency/__init__.py", "web/deniable.js"}
+    assert known == {"src/deniable/protocols/frequency/__init__.pyi", "web/deniable.js"}
     # Its words are those of another kind, and so is the shape by which pages tell its story.
-    assert files_that_know("block_design") - {own} == {"src/deniable/protocols/frequency/__init__.py"}
+    assert files_that_know("block_design") - {own} == {"src/deniable/protocols/frequency/__init__.pyi"}
     assert files_that_know("blockDesign") == {"web/deniable.js"}
     assert len(files_that_know("OLH")) > 2  # the search finds what it looks for
 

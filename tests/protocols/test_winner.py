@@ -192,8 +192,8 @@ def surveys(protocol, people, random):
 @pytest.mark.parametrize("kind", [GRR, OUE])
 def test_a_sentence_about_the_winner_is_right_as_often_as_it_says(kind, n):
     """10,000 surveys of n people at each level. A near tie is the hardest case: a wrong leader is named at most as
-    often as the level allows, with 4 standard errors. Over populations drawn at random, named leaders are
-    right that often, and a rule that always names the first answer is not.
+    often as the level allows, with 4 standard errors. Over populations drawn at random, named leaders are right that
+    often, and a rule that always names the first answer is not.
     """
     random, named, protocol = np.random.default_rng(n), {}, kind(3, 2)
 

@@ -26,7 +26,7 @@ from deniable import exact
 from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.design import mean
-from deniable.domains import Grid, Integers, Interval, ListedDomain, Records, Strings
+from deniable.domains import Grid, Integers, Interval, KeyNumbers, ListedDomain, Records, Sets, Strings
 from deniable.errors import ChannelError, SpecError
 from deniable.privacy.guesses import reidentify
 from deniable.protocols import (
@@ -38,12 +38,18 @@ from deniable.protocols import (
     LOSUE,
     OLH,
     OUE,
+    RAPPOR,
     SUE,
     Attributes,
+    CollisionSets,
+    Evolving,
     HadamardResponse,
+    KeyValue,
+    LOneBitMean,
     MeanTable,
     Memoized,
     Moments,
+    OLHSketch,
     OneBitMean,
     PlanarLaplace,
     Protocol,
@@ -51,13 +57,14 @@ from deniable.protocols import (
     SecureSum,
     Stratified,
     SubsetSelection,
+    SubsetSets,
     Table,
     Window,
     registered,
 )
 from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, Warner, same_sample
 from deniable.protocols.structures import Choice
-from deniable.randomness import Simulation
+from deniable.randomness import Simulation, exhaust
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, of_100, promises
 from deniable.surveys.right_guesses import ABOUT, AT_MOST, EXACT, Right, bound, guessed, guesses
@@ -541,17 +548,47 @@ def true_guesses(survey: Survey, place: int) -> tuple[float, float, float]:
         table = {"q": list(protocol.domain.labels)}
         most = [reidentify(table, {"q": protocol}, surveys=number) for number in (1, times) if number <= 3]
         return most[0].blind(), *[success(guess) for guess in (most[0], most[-1])]  # type: ignore[return-value]
-    rows = np.asarray(protocol.channel().rows)
     laws = law(asked([protocol], RULES["once"]))
-    if isinstance(protocol.domain, Interval):  # numbers of a half, rounded at random to the positions of the channel
-        grid = np.linspace(0, len(rows) - 1, 2001)
-        near = np.maximum(0, 1 - np.abs(grid[:, None] - np.arange(len(rows)))) @ rows
-        laws = np.array([near[:1000].mean(axis=0), near[1001:].mean(axis=0)])
+    if isinstance(protocol.domain, Interval):
+        return near_guesses(protocol, times)
     if isinstance(protocol.domain, Records) and protocol.guarantee.relation == "any":
         right, blind = max(part_guesses(protocol.channel()))
         return blind, right, right
     right = laws.max(axis=0).sum() / len(laws)
     return 1 / len(laws), right, right
+
+
+def member_guesses(protocol: Protocol) -> float:
+    """Whether an item is in a set whose rest is known, by the laws of both sets along every branch."""
+    domain = protocol.domain
+    items = list(domain.items.labels)[: domain.at_most]  # type: ignore[attr-defined]
+    answers: list[Any] = [items, items[1:]]
+    if isinstance(domain, KeyNumbers):
+        answers = [dict.fromkeys(one, domain.interval.ends[0]) for one in answers]
+    one, other = (exhaust(lambda bits, x=x: protocol.report(x, bits=bits)).law for x in answers)  # type: ignore[misc]
+    return float(sum(max(one.get(sent, 0), other.get(sent, 0)) for sent in {*one, *other})) / 2
+
+
+@functools.cache
+def near_guesses(protocol: Protocol, times: int) -> tuple[float, float, float]:
+    """A number to within a tenth of its range: the laws of 100 numbers along every branch; up to three reports."""
+    if isinstance(protocol.domain, Integers):
+        grid: list[float] = list(protocol.domain.labels)
+    else:
+        low, high = protocol.domain.ends  # type: ignore[attr-defined]
+        grid = [low + (place + 0.5) / 100 * (high - low) for place in range(100)]
+    width = 2 * ((len(grid) - 1) // 10) + 1 if isinstance(protocol.domain, Integers) else 20
+    found = [exhaust(lambda bits, x=x: protocol.report(x, bits=bits)).law for x in grid]  # type: ignore[misc]
+    outputs = sorted(set().union(*found))
+    laws = np.array([[float(one.get(output, 0)) for output in outputs] for one in found])
+    shares = []
+    for number in (1, times if times <= 3 else 1):
+        every = laws
+        for _ in range(number - 1):
+            every = (every[:, :, None] * laws[:, None, :]).reshape(len(grid), -1)
+        sums = np.vstack([np.zeros(every.shape[1]), np.cumsum(every, axis=0)])
+        shares.append(float((sums[width:] - sums[:-width]).max(axis=0).sum()) / len(grid))
+    return width / len(grid), shares[0], shares[1]
 
 
 def part_guesses(channel: Channel) -> list[tuple[float, float]]:
@@ -632,13 +669,23 @@ def test_one_report_of_every_kind_is_guessed_as_often_as_is_said() -> None:
                 best = 100 * rows.max(axis=0).sum() / len(rows)
             if isinstance(protocol.domain, Records) and promised.relation == "any":
                 best = 100 * max(part_guesses(channel))[0]
-            number = isinstance(protocol.domain, Interval) or any(
-                isinstance(column, Interval) for column in protocol.domain.parts.values()
-            )
-            if found.once.how != EXACT or number:  # the ends of a range are told apart better than its halves
-                assert 100 * found.once.share >= (best if found.once.how != EXACT else 50) - 1e-9, protocol
+            if found.thinks.id == "thinks.numbers" and isinstance(protocol.domain, (Integers, Interval)):
+                best = 100 * near_guesses(protocol, 1)[1]
+            if found.thinks.id == "thinks.member":
+                best = 100 * member_guesses(protocol)
+            if found.thinks.id == "thinks.two":
+                best = float(np.mean([50 * np.maximum(a, b).sum() for a, b in itertools.product(rows, repeat=2)]))
+            number = any(isinstance(column, Interval) for column in protocol.domain.parts.values())
+            if found.once.how == ABOUT:
+                few = protocol.parameters().get("cohorts", 64) < 8  # few hash functions are not like the mean of all
+                assert 100 * found.once.share == pytest.approx(best, abs=5 if few else 1), protocol
+            elif found.once.how != EXACT or number:  # parts that are numbers: the ends are told apart better
+                assert 100 * found.once.share >= (best if found.once.how != EXACT else 100 * found.before) - 1e-9, (
+                    protocol
+                )
             else:
-                assert 100 * found.once.share == pytest.approx(best), protocol
+                coarse = isinstance(protocol, LOneBitMean)  # its example rounds to three points
+                assert 100 * found.once.share == pytest.approx(best, abs=1 if coarse else 1e-6), protocol
             checked.setdefault(name, set()).add(found.once.how)
     assert {"GRR", "OUE", "OLH", "BLH", "SubsetSelection", "HadamardResponse", "Table", "PlanarLaplace"} <= set(checked)
     assert all(checked[name] == {EXACT} for name in ("GRR", "OUE", "OLH", "BLH", "SubsetSelection", "HadamardResponse"))
@@ -683,16 +730,83 @@ def test_many_fresh_reports_are_guessed_as_often_as_is_said(protocol: Protocol, 
         assert found.share <= simulated + (0.01 if found.how == ABOUT else 0) + 0.014
 
 
-def test_one_bit_means_are_guessed_as_often_as_is_said() -> None:
-    """In which half of the range a number lies, by the number of ones among three bits, for 400 numbers a half."""
-    protocol = OneBitMean(Interval(0, 1), 2)
-    ends = np.asarray(protocol.channel().rows)[:, 1]
-    numbers_of_a_half = (np.arange(400) + 0.5) / 800
-    ones = ends[0] + (ends[1] - ends[0]) * numbers_of_a_half
-    low = np.array([(math.comb(3, c) * ones**c * (1 - ones) ** (3 - c)).mean() for c in range(4)])
-    found = guessed(protocol, 3).always
-    assert found.how == EXACT
-    assert found.share == pytest.approx(np.maximum(low, low[::-1]).sum() / 2, abs=1e-4)
+NEAR = {
+    "one bit": OneBitMean(Interval(0, 1), 2),
+    "Window": Window(Interval(-5, 95, unit="h"), 2, positions=9, width=3),
+    "MeanTable": MeanTable(mean(2, positions=5), Interval(0, 10)),
+    "Moments": Moments.of(Interval(0, 10), [OneBitMean(Interval(-1, 1), 2), OneBitMean(Interval(0, 1), 2)]),
+}
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("protocol", NEAR.values(), ids=NEAR)
+def test_numbers_are_guessed_to_within_a_tenth_as_often_as_is_said(protocol: Protocol, times: int) -> None:
+    """One report exactly, several by simulation, within one guess in a hundred of the enumerated laws."""
+    found = guessed(protocol, times)
+    blind, once, always = near_guesses(protocol, times)
+    assert found.before == pytest.approx(blind)
+    assert found.once.how == EXACT
+    assert found.once.share == pytest.approx(once, abs=1e-9)
+    assert found.always.share == pytest.approx(always, abs=0.01)
+    assert found.always.how == (EXACT if times == 1 else ABOUT)
+    louder = guessed(OneBitMean(Interval(0, 1), 3), times).always.share
+    assert protocol is not NEAR["one bit"] or louder > always + 0.01, "another law is noticed"
+
+
+TEXTS = {
+    "CMS": lambda key: CMS(["a", "b"], 2, hashing=Strings(cells=4, cohorts=64, key=key)),
+    "OLHSketch": lambda key: OLHSketch(["a", "b"], 2, hash_bits=1, hashing=Strings(cells=4, cohorts=64, key=key)),
+    "RAPPOR": lambda key: RAPPOR(["a", "b"], 2, bloom_bits=4, hashes=2, cohorts=64, key=key),
+}
+
+
+@pytest.mark.parametrize("made", TEXTS.values(), ids=TEXTS)
+def test_texts_are_guessed_as_often_as_is_said(made: Any) -> None:
+    """Which of two texts, by the enumerated laws, over twelve public keys."""
+    each = [np.asarray(made(f"key {number}").channel(max_cells=1 << 20).rows) for number in range(12)]
+    best = np.mean([np.maximum(*rows).sum() / 2 for rows in each])
+    assert guessed(made("key")).once.share == pytest.approx(best, abs=0.01)
+    assert guessed(made("key")).once.how == ABOUT
+
+
+@pytest.mark.parametrize("seen", ["collisions", "subset", "keys"])
+def test_items_are_guessed_as_often_as_is_said(seen: str) -> None:
+    sets = Sets(list("abcdefgh"), at_most=3)
+    made: Protocol = {
+        "collisions": lambda: CollisionSets(sets, 2, cells=9, cohorts=256, key="many"),
+        "subset": lambda: SubsetSets(sets, 2, subset_size=3),
+        "keys": lambda: KeyValue(list("abcd"), Interval(0, 1), 2, at_most=2),
+    }[seen]()
+    assert guessed(made).once.share == pytest.approx(member_guesses(made), abs=0.01)
+
+
+def test_courses_and_sums_are_guessed_as_often_as_is_said() -> None:
+    """Streams of one answer that stays, enumerated; and sums with as much noise as suffices, simulated."""
+    for size, changes, level in ((2, 0, 1), (2, 2, 3), (3, 1, 2)):
+        stream = Evolving(size, level, epochs=2, changes=changes)
+        laws = [enumerate_stream(stream, answer) for answer in (0, 1)]
+        best = sum(max(law.get(sent, 0) for law in laws) for sent in set(laws[0]) | set(laws[1])) / 2
+        assert guessed(stream).once.share == pytest.approx(float(best), abs=1e-9)
+    summed = SecureSum(["a", "b", "c"], 2, people=1500, missing=300)
+    random, n, decay = np.random.default_rng(5), 200_000, float(summed.decay)
+    noise = random.geometric(1 - decay, (n, 3)) - random.geometric(1 - decay, (n, 3))
+    noise[:, 0] += 1
+    score = decay ** np.abs(noise - 1) / decay ** np.abs(noise)
+    best = score == score.max(axis=1, keepdims=True)
+    assert guessed(summed).once.share == pytest.approx((best[:, 0] / best.sum(axis=1)).mean(), abs=0.01)
+
+
+def enumerate_stream(protocol: Evolving, answer: int) -> dict[tuple[bytes, ...], Fraction]:
+    """The law of all reports of a device that always gives one answer, along every branch."""
+
+    def sent(bits: Any) -> tuple[bytes, ...]:
+        state, reports = protocol.begin(bits), []
+        for epoch in range(1, protocol.epochs + 1):
+            state, report = protocol.step(state, protocol.domain.labels[answer], epoch, bits)
+            reports.append(report)
+        return tuple(reports)
+
+    return exhaust(sent).law
 
 
 def test_what_respondents_read_of_the_known_examples() -> None:

@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import current, terms
+from tests.surveys.translated import translated
 from tests.web.pages.browser import chromium, new_context
 from tests.web.pages.service import Service, serving
 
@@ -37,6 +38,7 @@ MODES: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 780}, "color_scheme": "light", "is_mobile": True, "has_touch": True},
 }
 BREADS = ("sourdough", "rye", "spelt", "ciabatta", "pita", "pumpernickel", "brioche", "none of these")
+BROTE = ("Sauerteig", "Roggen", "Dinkel", "Ciabatta", "Pita", "Pumpernickel", "Brioche", "keines davon")
 TOWNS = ("Aachen", "Bonn", "Cologne", "Düren", "elsewhere")
 SHARES = (0.30, 0.22, 0.15, 0.12, 0.08, 0.06, 0.045, 0.025)
 
@@ -46,10 +48,23 @@ def bakery() -> Survey:
         Question("diet", "Do you follow a diet for medical reasons?", GRR(["yes", "no"], epsilon=1)),
         Question("bread", "Which bread do you eat most?", OUE(BREADS, epsilon=1)),
     ]
+    return guild("Bread and health", questions, "The Bakers' Guild", "to bake what people can and like to eat")
+
+
+def bakery_in_german() -> Survey:
+    questions = [
+        Question("diet", "Halten Sie aus medizinischen Gründen Diät?", GRR(["ja", "nein"], epsilon=1)),
+        Question("bread", "Welches Brot essen Sie am meisten?", OUE(BROTE, epsilon=1)),
+    ]
+    return guild(
+        "Brot und Gesundheit", questions, "Die Bäckerzunft", "um zu backen, was Menschen essen können und mögen"
+    )
+
+
+def guild(name: str, questions: list[Question], owner: str, purpose: str) -> Survey:
     rule = Longitudinal(epochs=2)
     usual = terms(longitudinal=rule, budget=8, min_reports=100, late=30)
-    own = replace(usual, owner="The Bakers' Guild", purpose="to bake what people can and like to eat")
-    return Survey("Bread and health", questions, own)
+    return Survey(name, questions, replace(usual, owner=owner, purpose=purpose))
 
 
 def remedy() -> Survey:
@@ -95,6 +110,7 @@ def fill_habits(service: Service) -> None:
 def fill(service: Service, survey: Survey) -> None:
     """A crowd that grows, and comes to like rye."""
     last = current(survey)
+    (yes, no), breads = (question.protocol.domain.labels for question in survey)
     with open_store(service.store) as store:
         for step, epoch in enumerate(range(last - 7, last + 1)):
             n, bits = 2500 + 400 * step, Simulation(step)
@@ -102,10 +118,10 @@ def fill(service: Service, survey: Survey) -> None:
             shares = np.array(SHARES)
             shares[1] += 0.012 * step
             shares[0] -= 0.012 * step
-            diets = np.where(uniform[0] < 0.18, "yes", "no").tolist()
-            breads = np.array(BREADS)[np.searchsorted(np.cumsum(shares), uniform[1]).clip(0, 7)].tolist()
+            diets = np.where(uniform[0] < 0.18, yes, no).tolist()
+            eaten = np.array(breads)[np.searchsorted(np.cumsum(shares), uniform[1]).clip(0, 7)].tolist()
             reports = [
-                np.asarray(q.protocol.privatize(given, bits)) for q, given in zip(survey, (diets, breads), strict=True)
+                np.asarray(q.protocol.privatize(given, bits)) for q, given in zip(survey, (diets, eaten), strict=True)
             ]
             ids = bits.words(2 * n).view(np.uint8).reshape(n, 16).copy()
             store.add([Batch(survey.fingerprint, epoch, ids, np.concatenate(reports, axis=1))])
@@ -124,17 +140,26 @@ def life(tab: Any, service: Service, survey: Survey) -> None:
 
 
 def dashboard(tab: Any, service: Service, survey: Survey) -> None:
-    tab.goto(service.dashboard(survey))
-    tab.get_by_label("Analyst's token").fill(service.analyst)
-    tab.get_by_role("button", name="Sign in").click()
-    tab.wait_for_selector(".chart")
-    tab.wait_for_selector(".live.on")
-    panel = tab.locator("[data-question=bread]")
-    panel.locator("summary", has_text="Over time").click()
-    panel.locator(".uplot canvas").wait_for()
-    panel.get_by_label("If some reports were fake").fill("12")
+    board(tab, service, survey)
+    tab.locator("[data-question=diet] .tabs button").nth(2).click()
+    tab.locator("[data-question=diet] [data-tab=fakes] input").fill("12")
+    tab.locator("[data-question=bread] .tabs button").nth(1).click()
+    tab.locator("[data-question=bread] .uplot canvas").wait_for()
     tab.wait_for_timeout(1500)
     tab.evaluate("scrollTo(0, 0)")
+
+
+def board(tab: Any, service: Service, survey: Survey, query: str = "") -> None:
+    """The dashboard of a survey, signed in."""
+    tab.goto(service.dashboard(survey) + query)
+    tab.locator("input[type=password]").fill(service.analyst)
+    tab.locator("form button").click()
+    tab.wait_for_selector(".chart")
+    tab.wait_for_selector(".live.on")
+
+
+def german(tab: Any, service: Service, survey: Survey) -> None:
+    board(tab, service, bakery_in_german(), "?lang=de")
 
 
 def designed(tab: Any, service: Service, survey: Survey) -> None:
@@ -143,11 +168,8 @@ def designed(tab: Any, service: Service, survey: Survey) -> None:
 
 
 def decided(tab: Any, service: Service, survey: Survey) -> None:
-    tab.goto(service.dashboard(remedy()))
-    tab.get_by_label("Analyst's token").fill(service.analyst)
-    tab.get_by_role("button", name="Sign in").click()
+    board(tab, service, remedy())
     tab.locator(".verdict summary").click()
-    tab.wait_for_selector(".chart")
 
 
 def parts(tab: Any, service: Service, survey: Survey) -> None:
@@ -158,10 +180,7 @@ def parts(tab: Any, service: Service, survey: Survey) -> None:
 
 
 def panels(tab: Any, service: Service, survey: Survey) -> None:
-    tab.goto(service.dashboard(habits()))
-    tab.get_by_label("Analyst's token").fill(service.analyst)
-    tab.get_by_role("button", name="Sign in").click()
-    tab.wait_for_selector("[data-question='habits.sleep'] .chart")
+    board(tab, service, habits())
 
 
 def planner(tab: Any, service: Service, survey: Survey) -> None:
@@ -226,12 +245,20 @@ def index(tab: Any, service: Service, survey: Survey) -> None:
     tab.goto(f"{service.address}/")
 
 
+def arabic(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(f"{service.survey_page(translated())}?lang=ar")
+    tab.wait_for_selector("form")
+    tab.locator("form input[type=radio]").first.check()
+    tab.evaluate("scrollTo(0, 0)")
+
+
 SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "index": index,
     "survey": survey_page,
     "life": life,
     "sent": sent,
     "dashboard": dashboard,
+    "german": german,
     "planner": planner,
     "new": new,
     "published": published,
@@ -240,6 +267,7 @@ SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "decided": decided,
     "parts": parts,
     "panels": panels,
+    "arabic": arabic,
 }
 WHOLE = {
     "life": "section[aria-label='Life of a report']",
@@ -249,24 +277,28 @@ WHOLE = {
 }
 """Of these an element is shown, of the others the page, cut where it gets long."""
 LONGEST = 2300
-ONCE = ("designed", "decided", "parts", "panels", "published")
-"""Of these one picture is enough, the light one."""
+ONCE = {**dict.fromkeys(("german", "designed", "decided", "parts", "panels", "published"), "light"), "arabic": "phone"}
+"""Of these one picture is enough."""
 
 
 def pictures() -> Iterator[tuple[str, str]]:
     """Each name with its mode."""
     for mode in MODES:
         for name in SHOTS:
-            if mode == "light" or name not in ONCE:
+            if ONCE.get(name, mode) == mode:
                 yield name, mode
+
+
+def _served(directory: str, *surveys: Survey) -> AbstractContextManager[Service]:
+    return serving(Path(directory), *surveys, opened(), remedy(), habits(), translated())
 
 
 @contextmanager
 def stage() -> Iterator[tuple[Service, Survey]]:
-    survey = bakery()
-    surveys = survey, opened(), remedy(), habits()
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *surveys) as service:
+    survey, other = bakery(), bakery_in_german()
+    with tempfile.TemporaryDirectory() as directory, _served(directory, survey, other) as service:
         fill(service, survey)
+        fill(service, other)
         fill(service, opened())
         fill_habits(service)
         fill_remedy(service)

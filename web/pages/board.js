@@ -104,8 +104,8 @@ export class Board {
   }
 
   async start() {
-    const { name, terms } = inLanguage(this.survey);
     const { fingerprint, epsilon } = this.survey;
+    const { name, terms } = inLanguage(this.survey);
     document.title = say("board.page", { name });
     const audit = h("a", { href: `${ROOT}audit/${fingerprint}` }, say("board.link.audit"));
     show(
@@ -364,15 +364,20 @@ export class Board {
     const query = { epochs: this.#range, about, bins, range: asked, post: "none", consistent: post };
     const replies = await this.#ask("estimates", query, { status: true, status_epochs: changed && `${changed[0]}..${changed.at(-1)}` });
     const readings = replies.map(({ series }) => series[0]);
-    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...read(documentIn(this.survey, one)), asked }]));
+    const named = readings.flatMap(({ questions }) => questions.map((one) => [keyOf(one), { ...this.#document(one), asked }]));
     const notes = readings.flatMap(({ notes: own, sentences }) => own.map((note) => tell({ sentences }, note)));
     return [replies[0].status, new Map(named), new Set(notes)];
+  }
+
+  /** A document with the names of its question in the language of the page. */
+  #document(one) {
+    return read(documentIn(this.survey, one));
   }
 
   /** The documents of all questions over a range of periods. */
   async reading(epochs) {
     const replies = await this.#ask("estimates", { epochs, about: this.state.about, post: "none", consistent: this.state.post });
-    return new Map(replies.flatMap(({ series: [{ questions }] }) => questions.map((one) => [keyOf(one), read(documentIn(this.survey, one))])));
+    return new Map(replies.flatMap(({ series: [{ questions }] }) => questions.map((one) => [keyOf(one), this.#document(one)])));
   }
 
   /** Changes by question from one range of periods to another. */

@@ -17,7 +17,7 @@ const FONTS = ["font-size", "font-weight", "font-family", "text-anchor"];
 const [EDGE, SHARP] = [16, 2]; // pixels around a picture, and pixels per pixel
 
 const styleOf = (style, names) => Object.fromEntries(names.map((name) => [name, style.getPropertyValue(name)]).filter(([, value]) => value));
-const shown = (element) => element.checkVisibility() && !element.closest("form, .hidden, [aria-hidden] title");
+const shown = (element) => element.checkVisibility() && !element.closest("form, output, title, .hidden");
 
 /** A shape of a chart, with lengths in pixels. */
 function shape(element, [left, top]) {

@@ -259,19 +259,19 @@ function ofFigures(doc, { reach = 0, within = [] }) {
 
 /** A number's distribution: the cumulative shares with marks at the quantiles, then the histogram. */
 function ofNumbers(doc, { form, within = [] }) {
-  const { text, method, level, population } = doc;
+  const { text, level, population } = doc;
   const unit = doc.main[0].unit ?? "";
   const { rows: bins } = doc.section("bins");
   const { rows: curve, marks = [] } = doc.section("cumulative");
   const facts = { text, level: percent(level, 0) };
   const band = say(population ? "board.band" : "board.band.respondents", facts);
   return [
-    form,
     cumulative(curve, marks, { title: say("board.title.curve", facts), unit }),
     legend([["bar", say("board.mark.upto")], ["bar unsure", band], ["whisker", say("board.mark.quantiles")]]),
     histogram(bins, { title: say("board.title.histogram", facts), unit, within }),
-    legend([["bar", methodOf(method)], ["bar unsure", say("board.mark.zero")], ["whisker", intervalName(doc)]]),
+    legend([["bar unsure", say("board.mark.zero")], ["whisker", intervalName(doc)]]),
     note(say("board.bins")),
+    form,
   ];
 }
 
@@ -279,10 +279,9 @@ function ofNumbers(doc, { form, within = [] }) {
 function ofPlane(doc, { form, names = ["", ""], square = false }) {
   const rows = doc.rows.map((row) => ({ ...row, name: nameOf(doc, row) }));
   return [
-    form,
     heatMap(rows, { title: say("board.title.map", { text: doc.text }), names, interval: intervalName(doc), square }),
-    legend([["bar", say("board.mark.map", { method: methodOf(doc.method) })]]),
     note(say("board.rectangles")),
+    form,
   ];
 }
 
@@ -292,7 +291,7 @@ export const methodOf = (method) => (has(`board.method.${method}`) ? say(`board.
 /**
  * The picture of a document, without its finding. `view`: `values` "raw" or "consistent"; how many answers (`top`) in which
  * `order`; `reach` of forgers; ends that a common scale has at least (`within`); of tables the columns `down` and `along`, and the
- * `filter` of the others; of maps the `names` of the axes; a `form` above what has ranges.
+ * `filter` of the others; of maps the `names` of the axes; a `form` below what has ranges.
  */
 export function picture(doc, view = {}) {
   if (!doc.n || !doc.rows.length) return [];

@@ -8,7 +8,8 @@ const minus = (digits) => digits.replace(/\u200e?-/, say("number.minus"));
 /** A share as a percentage with so many digits as its error makes sense of. */
 export function percent(share, digits = 1) {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
-  return minus(say("percent.line", { n: figure((100 * share).toFixed(digits), false) }));
+  const digit = (100 * share).toFixed(digits).replace(/^-([0.]*)$/, "$1"); // a zero has no sign
+  return minus(say("percent.line", { n: figure(digit, false) }));
 }
 
 /** Enough decimals for two digits of an error: the rule of every form of a result, in Python as well. */

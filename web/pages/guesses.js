@@ -4,15 +4,17 @@
  */
 
 import { fraction } from "./format.js";
-import { either, word } from "./words.js";
+import { either, figure, word } from "./words.js";
 
 export const [EXACT, ABOUT, AT_MOST] = ["exact", "about", "bound"];
 const WAYS = [EXACT, ABOUT, AT_MOST];
 
 const MOST_COUNTED = 64; // fresh reports up to which the counts of all answers are followed exactly
 const MOST_REPORTS = 10000; // fresh reports up to which a sum over them is taken
-const STEPS = 50; // numbers per half of the range, over which an integral is taken
-const MOST_OUTPUTS = 2 ** 20;
+const [POINTS, MOST_POINTS] = [100, 1000]; // numbers of an interval that stand for all, and whole numbers that stand for themselves
+const TENTH = 10; // a guess of a number is right within this part of the range
+const MOST_CELLS = 2 ** 22; // numbers times outputs up to which a law is listed
+const SAMPLES = 2 ** 12;
 const ORDERS = Array.from({ length: 33 }, (_, i) => 1 + 2 ** ((i - 16) / 2));
 
 /** A share of right guesses, and how it is known. */
@@ -32,6 +34,7 @@ function guessed(given, times = 1, stages = false) {
   const protocol = given.inner ?? given;
   const parts = partsOf(protocol);
   if (parts.length) return parts.map((part) => guessedPart(part, times)).reduce((best, part) => (part.always.share > best.always.share ? part : best));
+  if (isNumber(protocol)) return guessedNumber(protocol, times, stages);
   const { thinks, yours = word("guessed.yours"), size } = secret(protocol);
   const once = rightOf(protocol, size, 1, null);
   const kept = stages && protocol.forever;
@@ -41,8 +44,11 @@ function guessed(given, times = 1, stages = false) {
 
 const NUMBERS = ["window", "mean output", "range", "end, twice", "figure"];
 
+const isNumber = ({ relation, domain: { kind }, shape, read }) =>
+  kind === "interval" || (kind === "integers" && (NUMBERS.includes(shape) || (relation === "sum" && read === "mean")));
+
 /** What is thought beforehand, what is guessed, and among how many. */
-function secret({ relation, domain, shape, read }) {
+function secret({ relation, domain }) {
   if (relation === "stream") return { thinks: word("thinks.courses"), size: 2 };
   if (domain?.columns) {
     const sizes = domain.columns.map(({ domain: own }) => own.size ?? 2);
@@ -51,8 +57,7 @@ function secret({ relation, domain, shape, read }) {
     if (relation === "metric") return { thinks: either("thinks.cells", cells), size: cells };
     return { thinks: word("thinks.record"), yours: word("guessed.easiest"), size: Math.min(...sizes) };
   }
-  const isNumber = NUMBERS.includes(shape) || (relation === "sum" && read === "mean");
-  if (domain?.kind === "interval" || (domain?.kind === "integers" && isNumber)) return { thinks: word("thinks.halves"), size: 2 };
+  if (domain?.items) return { thinks: word("thinks.member"), yours: word("guessed.member"), size: 2 };
   if (domain?.size) return { thinks: either("thinks.answers", domain.size), size: domain.size };
   return { thinks: word("thinks.two"), size: 2 };
 }
@@ -89,6 +94,125 @@ function rightOf(protocol, size, times, once) {
   }
   const grows = once === null ? Infinity : times * Math.log(size * once.share);
   return right(grows < Math.log(size) ? Math.min(most, Math.exp(grows) / size) : most, AT_MOST);
+}
+
+// -- numbers ---------------------------------------------------------------------------------------------------------
+
+/** A number within a tenth of its range: the best interval of that width. */
+function guessedNumber(protocol, times, stages) {
+  const { low, high, unit = "", size = Infinity } = protocol.domain;
+  const whole = size <= MOST_POINTS;
+  const count = whole ? size : POINTS;
+  const points = Array.from({ length: count }, (_, i) => (whole ? low + i : low + ((i + 0.5) / count) * (high - low)));
+  const near = whole ? Math.floor((count - 1) / TENTH) : (high - low) / TENTH;
+  const width = whole ? 2 * near + 1 : (2 * count) / TENTH;
+  const within = { n: figure(Number(near.toPrecision(6))), unit: unit && `\u00a0${unit}` };
+  const yours = near ? word("guessed.near", within) : word("guessed.yours");
+  const thinks = word("thinks.numbers");
+  const rows = lawsOf(protocol, points);
+  const kept = stages && protocol.forever;
+  const [epsilon, before] = [fraction(protocol.epsilon), width / count];
+  const most = (level) => right(1 / (1 + (1 / before - 1) * Math.exp(-Math.min(level, 700))), AT_MOST);
+  const all = most(kept ? fraction(protocol.forever) : times * epsilon);
+  if (!rows) return { thinks, yours, before, once: most(epsilon), always: all };
+  let found = 0;
+  for (let y = 0; y < rows[0].length; y++) found += best(rows.map((row) => row[y]), width);
+  const once = right(found / count);
+  return { thinks, yours, before, once, always: kept ? all : times === 1 ? once : right(simulated(rows, width, times), ABOUT) };
+}
+
+/** The largest sum of so many numbers in a row. */
+function best(numbers, width) {
+  let [sum, most] = [0, 0];
+  numbers.forEach((one, i) => {
+    sum += one - (i >= width ? numbers[i - width] : 0);
+    if (i >= width - 1 && sum > most) most = sum;
+  });
+  return most;
+}
+
+/** The probability of every report, one row per number; null if there are too many, or the law is not known here. */
+function lawsOf(protocol, points) {
+  const { domain, project, levels, figures: groups = levels } = protocol;
+  if (!groups) return lawsOfPart(protocol, points);
+  const whole = groups.reduce((sum, { weight }) => sum + weight, 0);
+  const reads = points.map((point) => domain.read(domain.kind === "integers" ? Math.round(point) : point));
+  const each = groups.map(({ weight, protocol: member }, group) => {
+    const laws = lawsOfPart(member, reads.map((read) => project(read, group)));
+    return laws?.map((row) => row.map((one) => (one * weight) / whole));
+  });
+  return each.every(Boolean) ? points.map((_, i) => each.flatMap((laws) => laws[i])) : null;
+}
+
+function lawsOfPart(protocol, parts) {
+  const { shape, domain, thresholds, positions, width, rows, total } = protocol;
+  if (shape === "answer") {
+    if (domain.size * parts.length > MOST_CELLS) return null;
+    const keep = chanceOf(thresholds.keep);
+    const lie = (1 - keep) / domain.size;
+    return parts.map((part) => Array.from({ length: domain.size }, (_, y) => lie + (y === part ? keep : 0)));
+  }
+  if (shape === "sum") return lawsOfSum(protocol, parts);
+  if (shape === "end, twice") {
+    const keep = chanceOf(thresholds.permanent) * chanceOf(thresholds.instant);
+    const { low, high } = domain;
+    return parts.map((part) => [high - part, part - low].map((share) => (1 - keep) / 2 + (keep * share) / (high - low)));
+  }
+  if (!["window", "mean output"].includes(shape) || parts.length * positions > MOST_CELLS) return null;
+  const places = parts.map((part) => ((part - domain.low) / (domain.high - domain.low)) * (positions - 1));
+  const hat = (place, i) => Math.max(0, 1 - Math.abs(place - i));
+  if (shape === "mean output") {
+    const seen = rows.map((row) => row.map((weight) => chance(weight, total)));
+    return places.map((place) => seen[0].map((_, y) => seen.reduce((sum, row, i) => sum + hat(place, i) * row[y], 0)));
+  }
+  const [keep, outputs] = [chanceOf(thresholds.keep), positions + width - 1];
+  return places.map((place) => {
+    const below = Math.min(Math.floor(place), positions - 1);
+    const covers = (i, y) => (i <= y && y < i + width ? hat(place, i) : 0); // the window of one of the two marks around it
+    return Array.from({ length: outputs }, (_, y) => (1 - keep) / outputs + (keep / width) * (covers(below, y) + covers(below + 1, y)));
+  });
+}
+
+/** A sum of whole numbers with the noise of as many people as suffice: two-sided geometric. */
+function lawsOfSum({ domain: { low, size }, decay }, parts) {
+  const reach = Math.ceil(Math.log(1e-9) / Math.log(decay));
+  if (parts.length * (size + 2 * reach) > MOST_CELLS) return null;
+  const noise = (distance) => ((1 - decay) / (1 + decay)) * decay ** Math.abs(distance);
+  return parts.map((part) => Array.from({ length: size + 2 * reach }, (_, y) => noise(y - reach - (part - low))));
+}
+
+/** The mean posterior of the best interval, given several reports: the same draws as in Python. */
+function simulated(rows, width, times) {
+  const count = Math.max(SAMPLES / 8, Math.min(SAMPLES, Math.floor((16 * SAMPLES) / times)));
+  const sums = rows.map((row) => row.map(((sum) => (one) => (sum += one))(0)));
+  const logs = rows[0].map((_, y) => rows.map((row) => Math.log(Math.max(row[y], 1e-300))));
+  let found = 0;
+  for (let i = 0; i < count; i++) {
+    const own = sums[Math.floor((i * rows.length) / count)];
+    const scores = new Float64Array(rows.length);
+    for (let t = 0; t < times; t++) {
+      const drawn = uniform(t * count + i) * own.at(-1);
+      let [low, high] = [0, own.length - 1];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (own[middle] > drawn) high = middle;
+        else low = middle + 1;
+      }
+      const likely = logs[low];
+      for (let x = 0; x < scores.length; x++) scores[x] += likely[x];
+    }
+    const most = scores.reduce((a, b) => Math.max(a, b));
+    const posterior = Array.from(scores, (score) => Math.exp(score - most));
+    found += best(posterior, width) / posterior.reduce((sum, one) => sum + one);
+  }
+  return found / count;
+}
+
+/** A number between 0 and 1: the finalizer of MurmurHash3. */
+function uniform(number) {
+  let mixed = number >>> 0;
+  for (const [shift, times] of [[16, 0x85ebca6b], [13, 0xc2b2ae35], [16, 1]]) mixed = Math.imul(mixed ^ (mixed >>> shift), times);
+  return ((mixed >>> 0) + 0.5) / 2 ** 32;
 }
 
 // -- by the law of a kind --------------------------------------------------------------------------------------------
@@ -135,9 +259,9 @@ const KNOWN = {
     return right(((blocks * blockSize - without) * ((2 * keep) / blockSize + lie) + without * lie) / size);
   },
   output({ rows, total }, times) {
-    if (times > 1) return null;
-    const best = rows[0].reduce((sum, _, y) => sum + rows.reduce((most, row) => (row[y] > most ? row[y] : most), 0n), 0n);
-    return right(Number((best * ONE) / (total * BigInt(rows.length))) / 2 ** 64);
+    if (times > 1) return right(simulated(rows.map((row) => row.map((weight) => chance(weight, total))), 1, times), ABOUT);
+    const most = rows[0].reduce((sum, _, y) => sum + rows.reduce((largest, row) => (row[y] > largest ? row[y] : largest), 0n), 0n);
+    return right(Number((most * ONE) / (total * BigInt(rows.length))) / 2 ** 64);
   },
   "profile output"({ released, wholes }, times) {
     if (times > 1) return null;
@@ -147,29 +271,93 @@ const KNOWN = {
   place({ chances: { right: found, total }, domain: { shape: [rows, columns] } }, times) {
     return times > 1 ? null : right(chance(found, total * BigInt(rows * columns)));
   },
-  window({ domain, thresholds, positions, width }, times) {
-    const outputs = positions + width - 1;
-    if (domain.kind !== "interval" || outputs > MOST_OUTPUTS) return null;
-    const keep = chanceOf(thresholds.keep);
-    if (times > 1) return outputs === 2 ? repeatedEnd(keep, times) : null;
-    const low = halfWeights(positions);
-    let [inside, whole] = [0, 0];
-    for (let y = 0; y < outputs; y++) {
-      if (y < positions) inside += low[y] - low[positions - 1 - y];
-      if (y >= width) inside -= low[y - width] - low[positions - 1 - y + width];
-      whole += Math.abs(inside);
-    }
-    return right(0.5 + (keep / (4 * width)) * whole);
+  "hashed bits"({ domain: { size = 2 }, cells, thresholds }, times) {
+    const [own, other] = [chanceOf(thresholds.trueBit), chanceOf(thresholds.otherBit)];
+    return times > 1 ? null : sketched(size, cells, (count) => repeatedBits(own, other, count, 1).share);
   },
-  "mean output"({ domain, rows, total }, times) {
-    if (times > 1 || domain.kind !== "interval") return null;
-    const low = halfWeights(rows.length);
-    const seen = rows.map((row) => row.map((weight) => chance(weight, total)));
-    const mixed = (weights, y) => weights.reduce((sum, weight, i) => sum + weight * seen[i][y], 0);
-    const high = [...low].reverse();
-    return right(seen[0].reduce((sum, _, y) => sum + Math.max(mixed(low, y), mixed(high, y)), 0) / 2);
+  "hashed groups"({ domain: { size = 2 }, cells, hashBits = 1, thresholds }, times) {
+    const [keep, groups] = [chanceOf(thresholds.keep), 2 ** hashBits];
+    const lie = (1 - keep) / groups;
+    const used = (count) => groups * (1 - (1 - 1 / groups) ** count);
+    return times > 1 ? null : sketched(size, cells, (count) => (keep * used(count)) / count + (lie * groups) / count);
   },
+  /** Of two texts: the bits of one filter and not of the other are as many coins. */
+  filter({ domain: { size = 2 }, width, hashes, thresholds }, times) {
+    if (times > 1 || size > 2) return null;
+    const common = (shared) => (ways(hashes, shared) * ways(width - hashes, hashes - shared)) / ways(width, hashes);
+    const each = Array.from({ length: hashes + 1 }, (_, shared) => [common(shared), 2 * (hashes - shared)]);
+    return right(each.reduce((sum, [weight, coins]) => sum + weight * repeatedBit(1 - chanceOf(thresholds.flip), coins).share, 0), ABOUT);
+  },
+  prefix({ levels }, times) {
+    if (times > 1) return null;
+    const whole = levels.reduce((sum, { weight }) => sum + weight, 0);
+    const apart = ({ domain: { size }, hashBits, thresholds }) => (1 - 1 / size) * (1 - 2 ** -hashBits) * chanceOf(thresholds.keep);
+    return right(0.5 + levels.reduce((sum, { weight, protocol }) => sum + (weight / whole) * apart(protocol), 0) / 2, ABOUT);
+  },
+  /** Whether an item or a dummy is in the set: reports that hold one of the two, and nothing else of the set. */
+  "subset for a set"({ domain: { most }, size, count, thresholds }, times) {
+    if (times > 1) return null;
+    const without = (all, held, drawn) => Array.from({ length: drawn }, (_, i) => (all - held - i) / (all - i)).reduce((a, b) => a * b, 1);
+    const [meets, misses] = [chanceOf(thresholds.meets), without(size, most, count)];
+    return right(0.5 + ((count / size) * without(size - 1, most, count - 1) * (meets / (1 - misses) - (1 - meets) / misses)) / 2);
+  },
+  "cell of a set"({ domain: { most }, cells, thresholds }, times) {
+    if (times > 1) return null;
+    const own = chanceOf(thresholds.ownCell);
+    const above = (held) => own - (1 - own * held) / (cells - held);
+    const told = (held) => {
+      const free = (cells - held) / cells;
+      return free * ((cells - held - 1) / cells) * above(held + 1) + 2 * free * (held / cells) * above(held);
+    };
+    return right(0.5 + occupied(most - 1, cells).reduce((sum, weight, held) => sum + weight * told(held), 0) / 2, ABOUT);
+  },
+  "items of a set"({ kinds }, times) {
+    return kinds.length > 1 ? null : KNOWN[kinds[0].protocol.shape](kinds[0].protocol, times);
+  },
+  "keys at ends": ({ law }, times) => KNOWN[law.shape](law, times),
+  /** One report of two stages is one of both together; several come from one state. */
+  "answer, twice"({ domain: { size }, thresholds }, times) {
+    const keep = chanceOf(thresholds.permanent) * chanceOf(thresholds.instant);
+    return times === 1 ? right(keep + (1 - keep) / size) : null;
+  },
+  "bits, twice"({ domain: { size }, thresholds }, times) {
+    const flip = chanceOf(thresholds.flip);
+    const [own, other] = [thresholds.trueBit, thresholds.otherBit].map((one) => chanceOf(one) * (1 - flip) + (1 - chanceOf(one)) * flip);
+    return times === 1 ? repeatedBits(own, other, size, 1) : null;
+  },
+  /** Always one answer, or always another: the first change is reported with the chance of one of 1 + 2 changes. */
+  stream({ domain: { size }, changes, thresholds }) {
+    const followed = size === 2 ? 1 : 2 / size;
+    return right(0.5 + (followed * (2 * chanceOf(thresholds.keep) - 1)) / (2 * (1 + 2 * changes)));
+  },
+  /** Of sums of ones, each with two-sided geometric noise, a cell speaks for an answer where it is positive. */
+  sum: ({ domain: { size }, decay }, times) => repeatedBits(1 / (1 + decay), decay / (1 + decay), size, times),
 };
+
+const MOST_TEXTS = 1000;
+
+/** Texts that share a cell are guessed as one: the mean over the number of cells that they fill by any hash function. */
+function sketched(size, cells, guess) {
+  if (size > MOST_TEXTS) return null;
+  return right(occupied(size, cells).reduce((sum, weight, count) => sum + (weight && count ? (weight * count * guess(count)) / size : 0), 0), ABOUT);
+}
+
+/** How likely so many elements fill 0, 1, 2, ... of some cells, if each falls into any. */
+function occupied(elements, cells) {
+  let found = [1];
+  for (let i = 0; i < elements; i++) {
+    const next = new Array(found.length + 1).fill(0);
+    found.forEach((weight, held) => {
+      next[held] += (weight * held) / cells;
+      next[held + 1] += (weight * (cells - held)) / cells;
+    });
+    found = next;
+  }
+  return found;
+}
+
+/** The number of ways to choose k of n. */
+const ways = (n, k) => Array.from({ length: k }, (_, i) => (n - i) / (i + 1)).reduce((a, b) => a * b, 1);
 
 /** The mean number of different hashes of the answers 0 .. size - 1, by a uniform bit matrix with so many rows. */
 function meanImage(size, rows) {
@@ -188,14 +376,6 @@ function meanImage(size, rows) {
     [spans, image] = [nextSpans, nextImage];
   }
   return image.reduce((sum, mean) => sum + mean);
-}
-
-/** How often chance rounds a number of the lower half of the range to each position. */
-function halfWeights(positions) {
-  const half = (positions - 1) / 2;
-  /** The integral of a hat between -1 and 1. */
-  const below = (end) => (end <= -1 ? 0 : end <= 0 ? (end + 1) ** 2 / 2 : end <= 1 ? 1 - (1 - end) ** 2 / 2 : 1);
-  return Array.from({ length: positions }, (_, i) => (below(half - i) - below(-i)) / half);
 }
 
 /** Randomized response: the most frequent report is the best guess; ties are split. */
@@ -240,17 +420,6 @@ function repeatedBit(p, times) {
   if (times > MOST_REPORTS) return null;
   const chances = binomial(times, p);
   return right(chances.reduce((sum, one, i) => sum + Math.max(one, chances[times - i]), 0) / 2);
-}
-
-/** One-bit means: in which half a number lies, from bits that are 1 with a probability linear in the number. */
-function repeatedEnd(keep, times) {
-  if (times > Math.floor(MOST_REPORTS / STEPS)) return null;
-  const low = new Array(times + 1).fill(0);
-  for (let step = 0; step < STEPS; step++) {
-    const number = (step + 0.5) / (2 * STEPS);
-    binomial(times, keep * number + (1 - keep) / 2).forEach((one, i) => (low[i] += one / STEPS));
-  }
-  return right(low.reduce((sum, one, i) => sum + Math.max(one, low[times - i]), 0) / 2);
 }
 
 /** Bitmaps: the answer whose bit is set most often is the best guess; ties are split. */

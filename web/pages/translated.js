@@ -41,6 +41,8 @@ export function documentIn(survey, document) {
     rows: section.rows.map(named),
     ...(section.axes ? { axes: section.axes.map(({ name, labels }) => ({ name: said(name), labels: labels.map(said) })) } : {}),
   }));
-  const { winner } = document;
-  return { ...document, sections, winner: winner && { ...winner, label: said(winner.label), runner_up: said(winner.runner_up) } };
+  const { winner, headline } = document;
+  const label = headline?.parameters?.label;
+  const first = label === undefined ? headline : { ...headline, parameters: { ...headline.parameters, label: said(label) } };
+  return { ...document, sections, headline: first, winner: winner && { ...winner, label: said(winner.label), runner_up: said(winner.runner_up) } };
 }

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { consistent, quantiles, read } from "../pages/document.js";
-import { decimals, duration, factor, moment, period, plural, rounded, surest } from "../pages/format.js";
+import { decimals, duration, factor, moment, percent, period, plural, rounded, surest } from "../pages/format.js";
 import { DAY, START } from "./support.js";
 
 const every = (seconds) => ({ origin: START, seconds });
@@ -67,4 +67,8 @@ test("a document has the rows of its table, its picture and its sections by id",
   assert.deepEqual(quantiles(figures, [0.5, 0.25]), [1, -1]);
   assert.equal(consistent(bins.rows[0]).value, 0.5);
   assert.equal(read({ kind: "rectangles", sections: [] }).picture, "map");
+});
+
+test("a share that rounds to zero has no sign", () => {
+  assert.deepEqual([percent(-0.0001, 1), percent(-0.0006, 1), percent(0, 0)], ["0.0\u00a0%", "−0.1\u00a0%", "0\u00a0%"]);
 });

@@ -29,6 +29,7 @@ from deniable.audit.verdict import UNDECIDED, VIOLATED, Audit
 from deniable.exact import epsilon_text
 from deniable.protocols.law import STREAM
 from deniable.surveys.promises import amplified, lifetime, promises, summary
+from deniable.surveys.right_guesses import AT_MOST, guessed
 from deniable.surveys.results import three_digits, three_digits_up
 from deniable.surveys.risk import LEVELS, of_survey, percent, percent_up
 from deniable.surveys.survey import Survey
@@ -61,16 +62,16 @@ def reviewed(
     risked = of_survey(survey, levels=levels)
     for question, part in zip(survey, found.parts, strict=True):
         protocol = question.protocol
-        size = getattr(protocol.domain, "size", None)
+        guess = guessed(protocol)
         questions.append(
             {
                 "id": question.id,
                 "text": question.text,
                 "protocol": protocol.name,
                 "fingerprint": protocol.fingerprint,
-                "guess": risked[question.id].own.guess,
+                "guess": None if guess.once.how == AT_MOST else guess.once.share,
                 "sure_from_half": risked[question.id].own.sure_from_half,
-                "blind_guess": 1 / size if isinstance(size, int) and size > 0 else None,
+                "blind_guess": guess.before,
                 "leverage": protocol.worth().leverage,
                 "clear": list(protocol.law().clear),
                 "audit": part.to_dict(),
@@ -207,8 +208,9 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
 <table><thead><tr><th>question</th><th>protocol</th><th>verdict</th><th>exact epsilon</th>
 <th>claim</th><th>best guess</th><th>one forged report outweighs</th></tr></thead><tbody>{rows}</tbody></table></div>
 <p>The best guess is how often an attacker is right who sees one report, knows the protocol and holds every answer
-equally likely beforehand; in brackets, without the report. Where answers or reports are too many to list, it is how
-sure anybody becomes at most of one of two answers that were equally likely.</p>
+equally likely beforehand; in brackets, without the report. A number counts as right within a tenth of its range; of
+text one of two is guessed, and of a set whether one item is in it. Where no such figure is known, it is how sure anybody
+becomes at most of one of two answers that were equally likely.</p>
 <h2 id="risk">What it risks, and at other epsilons</h2>
 <p>Sure is how sure anybody becomes at most of something that was as likely as not, or had one chance in ten. A guess
 is among all answers; year and household are between two. The bold row is the question as it stands; the others are what

@@ -1,13 +1,15 @@
 """How often somebody who thinks all answers equally likely guesses an answer right, without and with the reports.
 
-Secret     the answer, if answers are listed; for a number, in which half of its range it lies; for a record, the part
-           that is easiest to guess; for profiles and places, which of all of them; for text, sets and courses of
-           answers over time, one of two that are equally likely
+Secret     the answer, if answers are listed; for a number, the number within a tenth of its range; for a record, the
+           part that is easiest to guess; for profiles and places, which of all of them; for sets, whether an item is
+           in it, by somebody who knows the rest; for text, one of two; for courses of answers, one of two that stay
 Once       from one report. Exact if a kind has a formula or a small law, else a bound
+Numbers    100 numbers of the range, or all whole ones, are equally likely. A guess is the best interval: exact for one
+           report, by the law of every number. For several, the mean posterior of the best interval, simulated
 Always     from all that a device may send, if the answer stays the same. Reports that repeat, or are one stream, reveal
            no more than one. From a kept state no report reveals more than the state. Fresh reports: exact for
-           randomized response, bitmaps and one-bit means; for hashes as if they were independent, which simulations
-           confirm to one guess in a hundred ("about"); else a bound ("at most")
+           randomized response and bitmaps; for hashes as if they were independent, which simulations confirm to one
+           guess in a hundred, and simulated for numbers and tables ("about"); else a bound ("at most")
 Bound      for T reports of epsilon each, among k equally likely secrets, the smallest of: 1 / (1 + (k - 1) e^(-T eps));
            for k = 2 the T-fold binary randomized response (Kairouz, Oh and Viswanath 2015); for every order a > 1
            k^(1/a - 1) M^(T/a), where M is the largest mean of (P/Q)^a for a report's law P and the mean law Q of all
@@ -21,27 +23,50 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import lru_cache, singledispatch
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.domains import Integers, Interval, ListedDomain, Records
-from deniable.protocols import GRR, HadamardResponse, MeanTable, Memoized, Protocol, PureProtocol, Window
+from deniable.domains import Integers, Interval, KeyNumbers, ListedDomain, Records, Sets
+from deniable.protocols import (
+    GRR,
+    RAPPOR,
+    CollisionSets,
+    Evolving,
+    HadamardResponse,
+    HeavyHitters,
+    ItemSets,
+    KeyValue,
+    MeanTable,
+    Memoized,
+    Protocol,
+    PureProtocol,
+    SecureSum,
+    SubsetSets,
+    Table,
+    Window,
+)
 from deniable.protocols.frequency.local_hashing import LocalHashing
+from deniable.protocols.frequency.sketch import SketchProtocol
 from deniable.protocols.frequency.unary import UnaryProtocol
 from deniable.protocols.law import ANY, METRIC, PROFILES, STREAM, SUM
 from deniable.surveys.survey import Survey
-from deniable.words import Word, word
+from deniable.words import Figure, Word, word
 
 EXACT, ABOUT, AT_MOST = WAYS = ("exact", "about", "bound")
 MOST_COUNTED = 64
 """Number of fresh reports up to which the counts of all answers are computed exactly."""
 _MOST_REPORTS = 10_000
 """Number of fresh reports up to which a sum over them is computed."""
-_STEPS = 50
-"""Number of points per half of the range for an integral."""
-_MOST_OUTPUTS = 1 << 20
+_POINTS, _MOST_POINTS = 100, 1000
+"""The numbers of an interval that stand for all, and the largest number of whole numbers that stand for themselves."""
+_TENTH = 10
+"""A guess of a number is right within this part of the range."""
+_MOST_CELLS = 1 << 22
+"""Numbers times outputs up to which a law is listed."""
+_SAMPLES = 1 << 12
+_MOST_TEXTS = 1000
 Floats = NDArray[np.float64]
 _ORDERS = [1 + 2 ** (power / 2) for power in range(-16, 17)]
 
@@ -85,6 +110,8 @@ def guessed(protocol: Protocol, times: int = 1, stages: bool = False) -> Guessed
     parts = _parts(asked)
     if parts:
         return max((_part(*part, times) for part in parts), key=lambda part: part.always.share)
+    if _is_number(asked):
+        return _number(asked, times, stages)
     thinks, yours, size = _secret(asked)
     once = _right(asked, size, 1, None)
     kept = asked.law().stages if stages else None
@@ -107,8 +134,8 @@ def _secret(protocol: Protocol) -> tuple[Word, Word, int]:
         if relation == METRIC:
             return either("thinks.cells", math.prod(sizes)), yours, math.prod(sizes)
         return word("thinks.record"), word("guessed.easiest"), min(sizes)
-    if isinstance(domain, Interval) or (isinstance(domain, Integers) and protocol.worth().read != "shares"):
-        return word("thinks.halves"), yours, 2
+    if isinstance(domain, Sets | KeyNumbers):
+        return word("thinks.member"), word("guessed.member"), 2
     if isinstance(domain, ListedDomain):
         return either("thinks.answers", domain.size), yours, domain.size
     return word("thinks.two"), yours, 2
@@ -165,6 +192,133 @@ def _right(protocol: Protocol, size: int, times: int, once: Right | None) -> Rig
     return Right(most, AT_MOST)
 
 
+# -- numbers -------------------------------------------------------------------------------------------
+
+
+def _is_number(protocol: Protocol) -> bool:
+    if protocol.guarantee.relation == STREAM:
+        return False
+    domain = protocol.domain
+    return isinstance(domain, Interval) or (isinstance(domain, Integers) and protocol.worth().read != "shares")
+
+
+def _number(protocol: Protocol, times: int, stages: bool) -> Guessed:
+    """A number within a tenth of its range: the best interval of that width."""
+    low, high = _ends(protocol.domain)
+    whole = isinstance(protocol.domain, Integers) and protocol.domain.size <= _MOST_POINTS
+    count = int(high - low) + 1 if whole else _POINTS
+    scaled = np.arange(count) / (count - 1) if whole else (np.arange(count) + 0.5) / count
+    near = (count - 1) // _TENTH if whole else (high - low) / _TENTH
+    width = 2 * near + 1 if whole else 2 * count // _TENTH
+    unit = getattr(protocol.domain, "unit", "")
+    yours = (
+        word("guessed.yours")
+        if not near
+        else word("guessed.near", n=Figure(f"{near:g}"), unit=unit and f"\u00a0{unit}")
+    )
+    laws = _laws(protocol, low + scaled * (high - low))
+    kept = protocol.law().stages if stages else None
+    level = times * float(protocol.epsilon) if kept is None else float(kept.forever)
+    most = Right(_interval_bound(level, count / width), AT_MOST)
+    if laws is None:
+        once = Right(_interval_bound(float(protocol.epsilon), count / width), AT_MOST)
+        return Guessed(word("thinks.numbers"), yours, width / count, once, most)
+    sums = np.cumsum(laws, axis=0)
+    inside = sums[width - 1 :] - np.concatenate([np.zeros((1, laws.shape[1])), sums[:-width]])
+    once = Right(float(inside.max(axis=0).sum()) / count)
+    if kept is None:
+        most = once if times == 1 else Right(_simulated(laws, width, times), ABOUT)
+    return Guessed(word("thinks.numbers"), yours, width / count, once, most)
+
+
+def _ends(domain: Any) -> tuple[float, float]:
+    return (float(domain.low), float(domain.high)) if isinstance(domain, Integers) else domain.ends
+
+
+def _interval_bound(epsilon: float, size: float) -> float:
+    """The largest posterior of one part of `size` equal ones."""
+    return 1 / (1 + (size - 1) * math.exp(-min(epsilon, 700.0)))
+
+
+def _laws(protocol: Protocol, values: Floats) -> Floats | None:
+    """The probability of every report, one row per number; None if there are too many, or the law is not known here."""
+    choice = protocol.law().choice
+    if choice is not None:
+        typed = int if isinstance(protocol.domain, Integers) else float
+        encoded = [protocol.domain.encode_one(typed(value)) for value in np.round(values, 9).tolist()]
+        each = [
+            (float(chance), _laws_of_part(member, [choice.project(value, place) for value in encoded]))
+            for place, (chance, member) in enumerate(zip(choice.chances, choice.members, strict=True))
+        ]
+        known = [chance * laws for chance, laws in each if laws is not None]
+        return np.hstack(known) if len(known) == len(each) else None
+    return _laws_of_part(protocol, values.tolist())
+
+
+def _laws_of_part(protocol: Protocol, parts: list[Any]) -> Floats | None:
+    """The same for numbers, or for positions in a list."""
+    if isinstance(protocol, GRR):
+        size = protocol.domain.size
+        if size * len(parts) > _MOST_CELLS:
+            return None
+        laws = np.full((len(parts), size), float(protocol.q))
+        laws[np.arange(len(parts)), parts] = float(protocol.p)
+        return laws
+    if isinstance(protocol, SecureSum):
+        return _laws_of_sum(protocol, np.array(parts))
+    if not isinstance(protocol, Window | MeanTable):
+        return None
+    low, high = _ends(protocol.domain)
+    places = (np.array(parts) - low) / (high - low) * (protocol.positions - 1)
+    if len(parts) * protocol.positions > _MOST_CELLS:
+        return None
+    near = np.maximum(0.0, 1 - np.abs(places[:, None] - np.arange(protocol.positions)))
+    if isinstance(protocol, MeanTable):
+        return near @ protocol.matrix.rows
+    keep, width = float(protocol.keep.value), protocol.width
+    padded = np.hstack([np.zeros((len(parts), width)), np.cumsum(near, axis=1), np.ones((len(parts), width - 1))])
+    inside = padded[:, width:] - padded[:, : protocol.outputs]
+    return (1 - keep) / protocol.outputs + keep / width * inside
+
+
+def _laws_of_sum(protocol: SecureSum, values: Floats) -> Floats | None:
+    """A sum of whole numbers with the noise of as many people as suffice: two-sided geometric."""
+    decay, (low, high) = float(protocol.decay), _ends(protocol.domain)
+    reach = math.ceil(math.log(1e-9) / math.log(decay))
+    if len(values) * (high - low + 1 + 2 * reach) > _MOST_CELLS:
+        return None
+    outputs = np.arange(low - reach, high + reach + 1)
+    laws: Floats = (1 - decay) / (1 + decay) * decay ** np.abs(outputs - values[:, None])
+    return laws
+
+
+def _simulated(laws: Floats, width: int, times: int) -> float:
+    """The mean posterior of the best interval, given several reports: the same draws as in the browser."""
+    count = max(_SAMPLES // 8, min(_SAMPLES, 16 * _SAMPLES // times))
+    truth = np.arange(count) * len(laws) // count
+    sums, logs = np.cumsum(laws, axis=1), np.log(np.maximum(laws, 1e-300)).T
+    scores = np.zeros((count, len(laws)))
+    for number in range(times):
+        drawn = _uniform(np.arange(count, dtype=np.uint32) + np.uint32(number * count))
+        for place in range(len(laws)):
+            rows = truth == place
+            outputs = np.searchsorted(sums[place], drawn[rows] * sums[place, -1], side="right")
+            scores[rows] += logs[np.minimum(outputs, laws.shape[1] - 1)]
+    posterior = np.exp(scores - scores.max(axis=1, keepdims=True))
+    held = np.cumsum(posterior, axis=1)
+    inside = held[:, width - 1 :] - np.hstack([np.zeros((count, 1)), held[:, :-width]])
+    return float((inside.max(axis=1) / held[:, -1]).mean())
+
+
+def _uniform(numbers: NDArray[np.uint32]) -> Floats:
+    """A number between 0 and 1 for each of these: the finalizer of MurmurHash3."""
+    mixed = numbers.copy()
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        mixed ^= mixed >> np.uint32(shift)
+        mixed *= np.uint32(factor)
+    return (mixed + 0.5) / 2**32
+
+
 # -- by the law of a kind ------------------------------------------------------------------------------
 
 
@@ -177,7 +331,142 @@ def _known(protocol: Protocol, times: int) -> Right | None:
 
 @_known.register
 def _(protocol: Memoized, times: int) -> Right | None:
-    return None
+    """One report of two stages is one of both together; several come from one state."""
+    support, size = protocol.law().support, getattr(protocol.domain, "size", 0)
+    if times > 1 or support is None:
+        return None
+    if support.size == 1:
+        return Right(float(support.p))
+    return repeated_bits(float(support.p), float(support.q), size, 1) if support.independent else None
+
+
+@_known.register
+def _(protocol: SketchProtocol, times: int) -> Right | None:
+    inner, size = protocol.inner, getattr(protocol.domain, "size", 2)
+    if times > 1 or size > _MOST_TEXTS:
+        return None
+    share = 0.0
+    for count, weight in enumerate(_occupied(size, protocol.hashing.cells)):
+        if weight and count:
+            share += weight * count * _guess_of_cells(inner, count) / size
+    return Right(share, ABOUT)
+
+
+def _guess_of_cells(inner: PureProtocol, count: int) -> float:
+    """How often the best guess of one of `count` cells is right."""
+    if not isinstance(inner, LocalHashing):
+        found = repeated_bits(float(inner.p), float(inner.q), count, 1)
+        assert found is not None
+        return found.share
+    groups, keep = 1 << inner.hash_bits, float(inner.response.keep.value)
+    used = groups * (1 - (1 - 1 / groups) ** count)
+    return (keep * used + (1 - keep)) / count
+
+
+@_known.register
+def _(protocol: RAPPOR, times: int) -> Right | None:
+    """Of two texts: the bits of one filter and not of the other are as many coins."""
+    if times > 1 or getattr(protocol.domain, "size", 2) > 2:
+        return None
+    width, hashes, share = protocol.bloom_bits, protocol.hashes, 0.0
+    for shared in range(hashes + 1):
+        weight = math.comb(hashes, shared) * math.comb(width - hashes, hashes - shared) / math.comb(width, hashes)
+        found = repeated_bit(1 - float(protocol.flip.value), 2 * (hashes - shared))
+        assert found is not None
+        share += weight * found.share
+    return Right(share, ABOUT)
+
+
+@_known.register
+def _(protocol: HeavyHitters, times: int) -> Right | None:
+    choice = protocol.law().choice
+    if times > 1 or choice is None:
+        return None
+    told = 0.0
+    for chance, member in zip(choice.chances, choice.members, strict=True):
+        assert isinstance(member, LocalHashing)
+        apart = (1 - 1 / member.domain.size) * (1 - 2.0**-member.hash_bits)
+        told += float(chance) * apart * float(member.response.keep.value)
+    return Right(0.5 + told / 2, ABOUT)
+
+
+@_known.register
+def _(protocol: SubsetSets, times: int) -> Right | None:
+    """Whether an item or a dummy is in the set: reports that hold one of the two, and nothing else of the set."""
+    if times > 1:
+        return None
+    most, count = protocol.domain.at_most, protocol.subset_size
+    size, meets = protocol.domain.items.size + most, float(protocol.meets.value)
+    misses = _without(size, most, count)
+    told = count / size * _without(size - 1, most, count - 1) * (meets / (1 - misses) - (1 - meets) / misses)
+    return Right(0.5 + told / 2)
+
+
+def _without(size: int, held: int, drawn: int) -> float:
+    """The probability that `drawn` of `size` elements have none of those held."""
+    return math.prod((size - held - i) / (size - i) for i in range(drawn))
+
+
+@_known.register
+def _(protocol: CollisionSets, times: int) -> Right | None:
+    if times > 1:
+        return None
+    cells, own, told = protocol.cells, float(protocol.own_cell.value), 0.0
+
+    def above(held: int) -> float:
+        return own - (1 - own * held) / (cells - held)
+
+    for held, weight in enumerate(_occupied(protocol.domain.at_most - 1, cells)):
+        free = (cells - held) / cells
+        told += weight * (free * (cells - held - 1) / cells * above(held + 1) + 2 * free * held / cells * above(held))
+    return Right(0.5 + told / 2, ABOUT)
+
+
+@_known.register
+def _(protocol: ItemSets, times: int) -> Right | None:
+    choice = protocol.law().choice
+    return _known(choice.members[0], times) if choice is not None and len(choice.members) == 1 else None
+
+
+@_known.register
+def _(protocol: KeyValue, times: int) -> Right | None:
+    return _known(protocol.inner, times)
+
+
+def _occupied(elements: int, cells: int) -> list[float]:
+    """How likely so many elements fill 0, 1, 2, ... of some cells, if each falls into any."""
+    found = [1.0]
+    for _ in range(elements):
+        more = [0.0] * (len(found) + 1)
+        for held, weight in enumerate(found):
+            more[held] += weight * held / cells
+            more[held + 1] += weight * (cells - held) / cells
+        found = more
+    return found
+
+
+@_known.register
+def _(protocol: Evolving, times: int) -> Right | None:
+    """Always one answer, or always another: the first change is reported with the chance of one of 1 + 2 changes."""
+    followed = 1 if protocol.domain.size == 2 else 2 / protocol.domain.size
+    gap = math.tanh(float(protocol.epsilon) / 2)
+    return Right(0.5 + followed * gap / (2 * (1 + 2 * protocol.changes)))
+
+
+@_known.register
+def _(protocol: SecureSum, times: int) -> Right | None:
+    """Of sums of ones, each with two-sided geometric noise, a cell speaks for an answer where it is positive."""
+    decay = float(protocol.decay)
+    return repeated_bits(1 / (1 + decay), decay / (1 + decay), protocol.domain.size, times)
+
+
+@_known.register
+def _(protocol: Table, times: int) -> Right | None:
+    if times == 1:
+        return None if protocol.worth().guess is None else Right(protocol.worth().guess)
+    if protocol.guarantee.relation == PROFILES:
+        return None
+    return Right(_simulated(np.asarray(protocol.channel().rows, dtype=np.float64), 1, times), ABOUT)
 
 
 @_known.register
@@ -214,44 +503,6 @@ def _(protocol: HadamardResponse, times: int) -> Right | None:
     other = 1 / (2 * protocol.blocks)  # how often an answer is supported by any output
     keep = float(protocol.response.keep)
     return supported(keep + (1 - keep) * other, other, protocol.domain.size, times)
-
-
-@_known.register
-def _(protocol: Window, times: int) -> Right | None:
-    if not isinstance(protocol.domain, Interval) or protocol.outputs > _MOST_OUTPUTS:
-        return None
-    if times > 1:
-        return repeated_end(float(protocol.keep.value), times) if protocol.outputs == 2 else None
-    low, high = half_weights(protocol.positions)
-    sums = np.concatenate([[0.0], np.cumsum(low - high), np.full(protocol.width - 1, np.sum(low - high))])
-    inside = sums[1:] - np.concatenate([np.zeros(protocol.width), sums[1 : protocol.positions]])
-    return Right(0.5 + float(protocol.keep.value) / (4 * protocol.width) * float(np.abs(inside).sum()))
-
-
-@_known.register
-def _(protocol: MeanTable, times: int) -> Right | None:
-    if times > 1 or not isinstance(protocol.domain, Interval):
-        return None
-    low, high = half_weights(protocol.positions)
-    return Right(float(np.maximum(low @ protocol.matrix.rows, high @ protocol.matrix.rows).sum()) / 2)
-
-
-def half_weights(positions: int) -> tuple[Floats, Floats]:
-    """How often random rounding sends a number to each position, for a number in the lower half and in the upper half.
-
-    >>> half_weights(2)[0].tolist(), half_weights(3)[1].tolist()
-    ([0.75, 0.25], [0.0, 0.5, 0.5])
-    """
-    half = (positions - 1) / 2
-    places = np.arange(positions, dtype=np.float64)
-
-    def below(ends: Floats) -> Floats:
-        """The integral of a hat between -1 and 1 up to these ends."""
-        up, down = np.clip(ends + 1, 0, 1), np.clip(1 - ends, 0, 1)
-        return np.where(ends <= 0, up**2 / 2, 1 - down**2 / 2)
-
-    low = (below(half - places) - below(-places)) / half
-    return low, low[::-1]
 
 
 def repeated_response(p: float, size: int, times: int) -> Right:
@@ -301,17 +552,6 @@ def repeated_bit(p: float, times: int) -> Right | None:
         return None
     chances = _binomial(times, p)
     return Right(sum(max(chances[i], chances[times - i]) for i in range(times + 1)) / 2)
-
-
-def repeated_end(keep: float, times: int) -> Right | None:
-    """One-bit means: in which half a number lies, from bits that are 1 with a probability linear in the number."""
-    if times > _MOST_REPORTS // _STEPS:
-        return None
-    low = np.zeros(times + 1)
-    for step in range(_STEPS):
-        number = (step + 0.5) / (2 * _STEPS)
-        low += np.array(_binomial(times, keep * number + (1 - keep) / 2)) / _STEPS
-    return Right(float(np.maximum(low, low[::-1]).sum()) / 2)
 
 
 def repeated_bits(p: float, q: float, size: int, times: int) -> Right | None:

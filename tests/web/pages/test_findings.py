@@ -256,6 +256,18 @@ def test_the_language_is_switched_and_the_view_stays(service: Service, open_tab:
     expect(tab.locator("form button")).to_have_text("Anmelden")
 
 
+@pytest.mark.parametrize(("locale", "query", "spoken"), [("de-AT", "", "de"), ("de-DE", "?lang=en", "en")])
+def test_the_dashboard_speaks_the_language_of_the_browser(
+    service: Service, browser: Any, locale: str, query: str, spoken: str
+) -> None:
+    context = new_context(browser, locale=locale)
+    tab = context.new_page()
+    tab.goto(f"{service.address}/dashboard{query}")
+    expect(tab.locator("form button")).to_have_text(str(catalogue(spoken).entries["board.sign"]))
+    assert tab.get_attribute("html", "lang") == spoken
+    context.close()
+
+
 def test_a_dashboard_from_right_to_left(service: Service, browser: Any) -> None:
     survey = filled(service, "rtl", "leader", "distribution", "map", epochs=2)
     context = new_context(browser, viewport=PHONE)
@@ -384,7 +396,7 @@ def test_a_card_is_saved_as_a_picture(service: Service, open_tab: Open, kind: st
     survey = filled(service, f"files, {kind}", kind)
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
-    board.wait_for_selector(".finding .legend")
+    board.wait_for_selector(".finding .legend, .finding .touchable")
     files = opened(board, "command")
     picture = ET.fromstring(saved(board, files, "SVG").decode())
     names = [one.tag.rpartition("}")[2] for one in picture.iter()]
