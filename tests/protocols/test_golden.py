@@ -29,6 +29,7 @@ from deniable.protocols import (
     SUE,
     THE,
     Attributes,
+    BlockDesign,
     DBitFlip,
     Evolving,
     HadamardResponse,
@@ -116,6 +117,9 @@ PINNED: list[Protocol] = [
     Table(Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["y", "n", "sure"]), 4, delta="1/100"),
     ProfileTable(OneBitCluster(ProfileGraph.chain({"north": "1/8", "south": "7/8"}), 1)),
     ProfileTable(KaryResponse(ProfileGraph.chain([["1/2", "1/3", "1/6"], [0, 0, 1]]), "1/2"), read="profiles"),
+    BlockDesign(1024, 1),
+    BlockDesign(300, 3),
+    BlockDesign(1 << 20, 2, cells=16, window=3),
 ]
 
 

@@ -29,8 +29,8 @@ from deniable.audit.verdict import UNDECIDED, VIOLATED, Audit
 from deniable.exact import epsilon_text
 from deniable.protocols.law import STREAM
 from deniable.surveys.promises import amplified, lifetime, promises, summary
-from deniable.surveys.right_guesses import AT_MOST, guessed
 from deniable.surveys.results import three_digits, three_digits_up
+from deniable.surveys.right_guesses import AT_MOST, guessed
 from deniable.surveys.risk import LEVELS, of_survey, percent, percent_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import write_time

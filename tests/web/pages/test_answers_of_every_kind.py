@@ -21,6 +21,7 @@ from deniable.domains import Grid, Integers, Interval, Records, Sets, ShortText
 from deniable.protocols import (
     GRR,
     Attributes,
+    BlockDesign,
     HeavyHitters,
     ItemSets,
     KeyValue,
@@ -164,6 +165,24 @@ def test_decimals_are_those_of_the_language_and_others_are_refused(canned: Any) 
     tab.click("button[type=submit]")
     tab.wait_for_selector("text=Ihre Meldung ist gezählt")
     assert len(survey.bodies) == 1
+
+
+def test_a_block_design_is_told_as_a_set_of_answers(canned: Any) -> None:
+    protocol = BlockDesign([f"town {place}" for place in range(100)], 1, cells=8, window=3)
+    tab, survey = canned(town=protocol.spec())
+    tab.get_by_role("combobox", name="What is your town?").fill("town 42")
+    tab.keyboard.press("Enter")
+    tab.click("text=See what would leave")
+    life = tab.locator("section[aria-label='Life of a report']")
+    # What the rehearsal says is what Python finds in the bytes that it shows.
+    report = bytes.fromhex("".join(life.locator(".bytes span").all_inner_texts()[-protocol.report_bytes :]))
+    speaks = protocol.support([report])[0]
+    expect(life).to_contain_text(f"The report is a set of {speaks.sum()} of the 100 answers")
+    expect(life).to_contain_text("It is among them." if speaks[42] else "It is left out.")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    (body,) = survey.bodies
+    assert protocol.tally([body[-protocol.report_bytes :]]).n == 1
 
 
 def test_a_number_beyond_an_end_is_taken_as_the_page_says(canned: Any) -> None:

@@ -157,14 +157,14 @@ def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) 
     assert widths == sorted(widths)
     assert len(widths) == 8
     tab.get_by_label("Possible answers").fill("1024")
-    tab.wait_for_selector("text=Use OLH")
+    tab.wait_for_selector("text=Use BlockDesign")
     tab.get_by_label("How many people do I need?").check()
     tab.wait_for_selector("text=--within 0.01")
     assert not tab.get_by_label("People", exact=True).is_visible()
     shown = tab.inner_text(".big b")
     assert shown == f"{ran(tab)['n']:,} people"
     # What is spoken is the answer, and not the whole table again.
-    spoken = re.compile(rf"^Use SubsetSelection\. {shown} for intervals of ± 1\.00.% around any share at 95")
+    spoken = re.compile(rf"^Use BlockDesign\. {shown} for intervals of ± 1\.00.% around any share at 95")
     expect(tab.locator("p[role=status]")).to_have_text(spoken)
     # Another figure needs fewer people, and another protocol.
     tab.get_by_label("Best for").select_option("share")

@@ -226,11 +226,9 @@ class BlockDesign(PureProtocol):
         """The best design for rare answers first, then those that are better for common ones."""
         if isinstance(ask.domain, ListedDomain) and ask.domain.size > FEW_ANSWERS:
             usual = cls(ask.domain, ask.epsilon)
-            found: dict[tuple[int, int], None] = {}
-            for share in _SHARES:
-                best = best_setting(usual.domain.size, float(usual.epsilon), ask.n, share, _SAVING)
-                found[best.cells, best.window] = None
-            yield from (replace(usual, cells=cells, window=window) for cells, window in found)
+            size, epsilon = usual.domain.size, float(usual.epsilon)
+            found = [best_setting(size, epsilon, ask.n, share, _SAVING)[:2] for share in _SHARES]
+            yield from (replace(usual, cells=cells, window=window) for cells, window in dict.fromkeys(found))
 
     # -- the design --------------------------------------------------------------------------------
 
