@@ -29,8 +29,8 @@ from deniable.exact import epsilon_text
 from deniable.privacy.audit import UNDECIDED, VIOLATED, Audit
 from deniable.protocols.law import STREAM
 from deniable.surveys.promises import amplified, lifetime, promises, summary
-from deniable.surveys.right_guesses import AT_MOST, guessed
 from deniable.surveys.results import three_digits, three_digits_up
+from deniable.surveys.right_guesses import AT_MOST, guessed
 from deniable.surveys.risk import LEVELS, of_survey, percent, percent_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import write_time
@@ -209,8 +209,8 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
 <th>claim</th><th>best guess</th><th>one forged report outweighs</th></tr></thead><tbody>{rows}</tbody></table></div>
 <p>The best guess is how often an attacker is right who sees one report, knows the protocol and holds every answer
 equally likely beforehand; in brackets, without the report. A number counts as right within a tenth of its range; of
-text one of two is guessed, and of a set whether one item is in it. Where no such figure is known, it is how sure anybody
-becomes at most of one of two answers that were equally likely.</p>
+text one of two is guessed, and of a set whether one item is in it. Where no such figure is known, it is how sure
+anybody becomes at most of one of two answers that were equally likely.</p>
 <h2 id="risk">What it risks, and at other epsilons</h2>
 <p>Sure is how sure anybody becomes at most of something that was as likely as not, or had one chance in ten. A guess
 is among all answers; year and household are between two. The bold row is the question as it stands; the others are what

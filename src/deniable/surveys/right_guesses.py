@@ -103,7 +103,7 @@ def guesses(survey: Survey) -> list[Guessed]:
     return [guessed(question.protocol, times, rule is not None and rule.is_two_stage) for question in survey]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def guessed(protocol: Protocol, times: int = 1, stages: bool = False) -> Guessed:
     """One question that is answered by `times` fresh reports, or with `stages` from one kept state."""
     asked: Protocol = getattr(protocol, "inner", protocol) if protocol.law().clear else protocol
@@ -209,7 +209,7 @@ def _number(protocol: Protocol, times: int, stages: bool) -> Guessed:
     count = int(high - low) + 1 if whole else _POINTS
     scaled = np.arange(count) / (count - 1) if whole else (np.arange(count) + 0.5) / count
     near = (count - 1) // _TENTH if whole else (high - low) / _TENTH
-    width = 2 * near + 1 if whole else 2 * count // _TENTH
+    width = 2 * ((count - 1) // _TENTH) + 1 if whole else 2 * count // _TENTH
     unit = getattr(protocol.domain, "unit", "")
     yours = (
         word("guessed.yours")
@@ -261,9 +261,9 @@ def _laws_of_part(protocol: Protocol, parts: list[Any]) -> Floats | None:
         size = protocol.domain.size
         if size * len(parts) > _MOST_CELLS:
             return None
-        laws = np.full((len(parts), size), float(protocol.q))
-        laws[np.arange(len(parts)), parts] = float(protocol.p)
-        return laws
+        rows = np.full((len(parts), size), float(protocol.q))
+        rows[np.arange(len(parts)), parts] = float(protocol.p)
+        return rows
     if isinstance(protocol, SecureSum):
         return _laws_of_sum(protocol, np.array(parts))
     if not isinstance(protocol, Window | MeanTable):
@@ -274,11 +274,12 @@ def _laws_of_part(protocol: Protocol, parts: list[Any]) -> Floats | None:
         return None
     near = np.maximum(0.0, 1 - np.abs(places[:, None] - np.arange(protocol.positions)))
     if isinstance(protocol, MeanTable):
-        return near @ protocol.matrix.rows
+        return np.asarray(near @ protocol.matrix.rows, dtype=np.float64)
     keep, width = float(protocol.keep.value), protocol.width
     padded = np.hstack([np.zeros((len(parts), width)), np.cumsum(near, axis=1), np.ones((len(parts), width - 1))])
     inside = padded[:, width:] - padded[:, : protocol.outputs]
-    return (1 - keep) / protocol.outputs + keep / width * inside
+    laws: Floats = (1 - keep) / protocol.outputs + keep / width * inside
+    return laws
 
 
 def _laws_of_sum(protocol: SecureSum, values: Floats) -> Floats | None:
@@ -294,7 +295,7 @@ def _laws_of_sum(protocol: SecureSum, values: Floats) -> Floats | None:
 
 def _simulated(laws: Floats, width: int, times: int) -> float:
     """The mean posterior of the best interval, given several reports: the same draws as in the browser."""
-    count = max(_SAMPLES // 8, min(_SAMPLES, 16 * _SAMPLES // times))
+    count = max(_SAMPLES // 8, min(_SAMPLES, 8 * _SAMPLES // times))
     truth = np.arange(count) * len(laws) // count
     sums, logs = np.cumsum(laws, axis=1), np.log(np.maximum(laws, 1e-300)).T
     scores = np.zeros((count, len(laws)))
