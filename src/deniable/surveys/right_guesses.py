@@ -77,7 +77,7 @@ def guesses(survey: Survey) -> list[Guessed]:
     return [guessed(question.protocol, times, rule is not None and rule.is_two_stage) for question in survey]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def guessed(protocol: Protocol, times: int = 1, stages: bool = False) -> Guessed:
     """One question that is answered by `times` fresh reports, or with `stages` from one kept state."""
     asked: Protocol = getattr(protocol, "inner", protocol) if protocol.law().clear else protocol
