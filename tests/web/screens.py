@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+import deniable
+from deniable.audit.verdict import audit
 from deniable.collect.stores import open_store
 from deniable.collect.stores.base import Batch
 from deniable.design import extremal
@@ -22,6 +24,7 @@ from deniable.domains import Interval
 from deniable.protocols import GRR, OUE, Attributes, Table
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
+from deniable.surveys.dossier import dossier, dossier_html
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import current, terms
 from tests.web.pages.browser import chromium, new_context
@@ -173,6 +176,10 @@ def sent(tab: Any, service: Service, survey: Survey) -> None:
     tab.click("summary >> text=bytes")
 
 
+def reviewed(tab: Any, service: Service, survey: Survey) -> None:
+    tab.set_content(dossier_html(dossier(survey, audit(survey, seed=1), deniable.__version__, seed=1)))
+
+
 def index(tab: Any, service: Service, survey: Survey) -> None:
     tab.goto(f"{service.address}/")
 
@@ -188,6 +195,7 @@ SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "decided": decided,
     "parts": parts,
     "panels": panels,
+    "dossier": reviewed,
 }
 WHOLE = {
     "life": "section[aria-label='Life of a report']",
@@ -197,7 +205,7 @@ WHOLE = {
 }
 """Of these an element is shown, of the others the page, cut where it gets long."""
 LONGEST = 2300
-ONCE = ("designed", "decided", "parts", "panels")
+ONCE = ("designed", "decided", "parts", "panels", "dossier")
 """Of these one picture is enough, the light one."""
 
 

@@ -56,6 +56,7 @@ PANELS = {
     },
     "verify": {
         "audit": "Check the epsilon of a survey, a protocol or a program.",
+        "dossier": "Write one page about a survey that a reviewer can sign.",
         "conformance": "Check that the code of protocols keeps their promises.",
     },
     "research": {
