@@ -132,7 +132,9 @@ def _flow(survey: Survey) -> list[Row]:
         names = ", ".join(map(host, terms.collectors))
         return [
             device,
-            party(f"Collectors: {names}", "add up their shares", f"random numbers, {size} of shares in all; addresses"),
+            party(
+                f"Collectors: {names}", "add up their shares", f"random numbers, {size} of shares to each; addresses"
+            ),
             reader,
         ]
     sent = f"a random id, the epoch and {size} of randomized answers"
