@@ -16,7 +16,7 @@ from deniable import exact
 from deniable.audit.verdict import Audit
 from deniable.protocols import registered
 from deniable.results import quantile
-from deniable.surveys.audit_report import STYLE, POLICY, report_html, reviewed
+from deniable.surveys.audit_report import POLICY, STYLE, report_html, reviewed
 from deniable.surveys.promises import amplified, band, promises, summary
 from deniable.surveys.risk import percent, percent_up
 from tests.collect.surveys import terms

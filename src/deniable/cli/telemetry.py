@@ -10,7 +10,7 @@ import typer
 from deniable._files import atomic_write
 from deniable.cli import output
 from deniable.cli.load_survey import read_survey
-from deniable.cli.options import Json, Language, Output, argument, new_app
+from deniable.cli.options import Json, Language, LedgerFile, Output, argument, new_app
 from deniable.cli.output import examples, shown
 from deniable.collect.client.telemetry import explained, why_off
 from deniable.surveys.dossier import whole_page
@@ -36,6 +36,7 @@ def telemetry(ctx: typer.Context) -> None:
 def explain(
     survey: Annotated[str, argument("SURVEY", "The survey that the application collects, in JSON.")],
     to: Output = None,
+    ledger: LedgerFile = None,
     language: Language = "en",
     as_json: Json = False,
 ) -> None:
@@ -44,7 +45,7 @@ def explain(
     With -o it is one HTML page that loads nothing, which an application can ship or publish.
     """
     asked = read_survey(survey)
-    sections = explained(asked, language)
+    sections = explained(asked, language, None if ledger is None else ledger.absolute())
     title = catalogue(language).say("telemetry.title", name=asked.name)
     if to is not None:
         body = "".join(

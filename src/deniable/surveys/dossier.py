@@ -21,6 +21,7 @@ from typing import Any
 
 from deniable.audit.verdict import Audit
 from deniable.exact import epsilon_text
+from deniable.protocols.law import ANY, STREAM, SUM
 from deniable.surveys.audit_report import STYLE, reviewed
 from deniable.surveys.diff import Edit, diff, weaker
 from deniable.surveys.open_points import open_points
@@ -188,24 +189,26 @@ def _right(right: Right) -> tuple[str, str]:
     return shown, WAYS.get(right.how, "approximate")
 
 
+_SEEN = {SUM: "the published sums", STREAM: "all reports of a device"}
 _ANY_FORGERY = "One forged report can outweigh any number of honest ones."
 
 
 def _learned(survey: Survey, audited: dict[str, Any]) -> list[dict[str, Any]]:
     """For each question: attackers by what they see and know, how often their best guess is right, and how we know."""
     epochs = 1 if survey.terms is None else survey.terms.longitudinal.epochs
-    by_sums = survey.terms is not None and bool(survey.terms.collectors)
     all_found = []
     for question, guess, entry in zip(survey, guesses(survey), audited["questions"], strict=True):
         risk = entry["risk"]
         own = next(row for row in risk["rows"] if row["own"])
-        before, one = percent(guess.before), "the published sums" if by_sums else "one report"
+        promised, before = question.protocol.guarantee, percent(guess.before)
+        one = _SEEN.get(promised.relation, "one report")
         rows = [("Anybody on the way, and the operator", one, before, *_right(guess.once))]
         if epochs > 1:
             seen = f"all that a device may send in {epochs:,} epochs, linked"
             rows.append(("The operator, if reports of a device can be linked", seen, before, *_right(guess.always)))
         for prior, share in (("50 %", own["sure_from_half"]), ("10 %", own["sure_from_tenth"])):
-            who = f"Somebody who was {prior} sure of one answer, between two"
+            two = "two answers" if promised.relation == ANY else f"two ({promised.over})"
+            who = f"Somebody who gave one of {two} a chance of {prior}"
             rows.append((who, one, prior, f"≤ {percent_up(share)}", "upper bound"))
         if own["household"] is not None:
             shown, how = _right(Right(own["household"], EXACT if own["exact"] else AT_MOST))

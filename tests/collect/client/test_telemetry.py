@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from dataclasses import replace
 
 import pytest
 
-from deniable.collect.client import AsyncTelemetry, Ledger, ManualClock, Telemetry, why_off
+from deniable.collect.client import AsyncTelemetry, Ledger, ManualClock, Telemetry, default_path, why_off
 from deniable.collect.client.telemetry import BUILD_SERVERS, explained, notice, on_terminal
 from deniable.errors import DomainError, SpecError
 from deniable.surveys import Survey
@@ -86,13 +87,15 @@ def test_the_environment_of_the_process_decides(monkeypatch, tmp_path):
 # -- the notice --------------------------------------------------------------------------------------------------
 
 
-def test_the_notice_comes_first_and_once(application, shown, server, clock):
+def test_the_notice_comes_first_and_once(application, shown, server, clock, tmp_path):
     survey = usage()
     telemetry = application(survey)
     assert shown == []
     assert telemetry.record("minutes", 3)
     assert telemetry.record("minutes", 4)
-    assert shown == [notice(survey)]
+    assert shown == [notice(survey, ledger=tmp_path / "ledger.sqlite")]
+    assert f"optout {survey.fingerprint} --ledger {tmp_path / 'ledger.sqlite'}" in shown[0]
+    assert "--ledger" not in notice(survey, ledger=default_path())
     assert application(survey).record("minutes", 5), "the next start of the application"
     assert len(shown) == 1
     clock.days(1)
@@ -198,6 +201,24 @@ def test_nothing_is_logged_and_no_error_repeats_a_value(application, clock, capl
     assert caplog.records == []
     assert capfd.readouterr() == ("", "")
     assert "987" not in str(wrong.value)
+
+
+def test_a_survey_that_replaces_another_waits_for_consent(application, server, shown, clock):
+    first = usage()
+    application(first).record("minutes", 1)
+    second = Survey("usage", first.questions, replace(first.terms, purpose="To plan more.", replaces=first.fingerprint))
+    telemetry = application(second)
+    assert telemetry.record("minutes", 2)
+    assert len(shown) == 2
+    clock.days(1)
+    assert telemetry.settle() == []
+    assert server.posts == []
+    telemetry.client.answer({"minutes": 3}, accept_changes=True)
+    clock.days(1)
+    telemetry.record("minutes", 4)
+    clock.days(1)
+    assert [receipt.state for receipt in telemetry.settle()] == ["sent"]
+    assert len(server.posts) >= 2
 
 
 def test_the_ledger_may_be_shared(application, tmp_path):

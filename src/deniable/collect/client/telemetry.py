@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 from deniable.collect import wire
 from deniable.collect.client.client import Client
-from deniable.collect.client.ledger import Ledger
+from deniable.collect.client.ledger import Ledger, default_path
 from deniable.collect.client.records import Receipt
 from deniable.errors import SpecError
 from deniable.surveys import Survey, Terms
@@ -141,7 +142,7 @@ class Telemetry:
                 return False
             if ledger.pinned(fingerprint) is None:
                 assert isinstance(self._survey, Survey)
-                if not self._notice(notice(self._survey, self._language)):
+                if not self._notice(notice(self._survey, self._language, ledger.path)):
                     return False
                 ledger.pin(self._survey)  # remembers that the notice was shown
             self._noticed = True
@@ -213,7 +214,13 @@ def _collected(survey: Survey) -> Terms:
     return survey.terms
 
 
-def notice(survey: Survey, language: str = DEFAULT) -> str:
+def _opt_out(survey: Survey, ledger: Path | None) -> str:
+    """The command that opts out; a ledger that is not the usual one is named."""
+    which = "" if ledger is None or ledger == default_path() else f" --ledger {shlex.quote(str(ledger))}"
+    return f"deniable ledger optout {survey.fingerprint}{which}"
+
+
+def notice(survey: Survey, language: str = DEFAULT, ledger: Path | None = None) -> str:
     """What a person reads before anything is recorded."""
     terms, words, said = _collected(survey), catalogue(language), promises(survey, language=language)
     return "\n".join(
@@ -222,12 +229,12 @@ def notice(survey: Survey, language: str = DEFAULT) -> str:
             words.say("telemetry.what", texts=Joined([one.text for one in survey], "; ")),
             words.say("telemetry.how", length=duration(terms.epochs.seconds)),
             f"{said['guess']} {said['seen']}",
-            words.say("telemetry.off", fingerprint=survey.fingerprint),
+            words.say("telemetry.off", command=_opt_out(survey, ledger)),
         ]
     )
 
 
-def explained(survey: Survey, language: str = DEFAULT) -> list[tuple[str, list[str]]]:
+def explained(survey: Survey, language: str = DEFAULT, ledger: Path | None = None) -> list[tuple[str, list[str]]]:
     """What is collected, as headings with their sentences."""
     terms, words = _collected(survey), catalogue(language)
     own, shared = survey.report_bytes, ".shared" if terms.collectors else ""
@@ -247,5 +254,5 @@ def explained(survey: Survey, language: str = DEFAULT) -> list[tuple[str, list[s
             ],
         ),
         (words.say("telemetry.heading.promised"), paragraphs(promises(survey, language=language), worst_case=True)),
-        (words.say("telemetry.heading.off"), [words.say("telemetry.off", fingerprint=survey.fingerprint)]),
+        (words.say("telemetry.heading.off"), [words.say("telemetry.off", command=_opt_out(survey, ledger))]),
     ]
