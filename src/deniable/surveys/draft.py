@@ -76,6 +76,8 @@ min_reports      estimates of fewer answers are not shown; by default as many as
                  is, until its 95 % interval is narrower than the whole range of the figure
 retention, delete_days, replaces     as in `Terms`
 
+"$schema" may name the JSON Schema of drafts, for editors (`deniable survey schema draft`); the survey is the same.
+
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
 """
 
@@ -158,11 +160,13 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
-    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata", "per_device"))
+    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata", "per_device", "$schema"))
     draft = with_private_strata(as_one_record(draft))
     entries = draft["questions"]
     if not isinstance(entries, list):
         raise SpecError('"questions" is not a list')
+    if not entries:
+        raise SpecError("a survey needs at least one question")
     shared = {key: draft[key] for key in _SHARED if key in draft}
     given = {key: draft[key] for key in TERMS if key in draft}
     share, rule = divided(draft), draft_rule(given)
