@@ -14,10 +14,12 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tools import sbom
+from tools import docs_versions, sbom
 from tools.float_kernels import lowest
 
 ROOT = Path(__file__).parents[1]
@@ -241,3 +243,74 @@ def test_the_npm_package_is_typed_and_runs_in_a_new_project(tmp_path: Path) -> N
     assert "number" in wrong.stdout
     script = 'import { KINDS } from "deniable"; console.log(KINDS.protocols.includes("GRR"))'
     assert run(tool("node"), "--input-type=module", "-e", script, cwd=project).strip() == "true"
+
+
+# -- the workflows of a public forge, and the docs of several versions ---------------------------------
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+KNOWN = {"make", "timeout", "npm", "grep", "mkdir", "mv", "cat", "cd"}
+PINNED = re.compile(r"[a-z-]+/[a-z-]+@(v\d+|release/v\d+)")
+
+
+def workflow(name: str) -> dict[str, Any]:
+    content = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
+    # YAML 1.1 reads the key `on` as true.
+    return {"on" if key is True else key: value for key, value in content.items()}
+
+
+def steps(name: str) -> list[dict[str, Any]]:
+    return [step for job in workflow(name)["jobs"].values() for step in job["steps"]]
+
+
+def test_the_workflows_run_commands_and_targets_that_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert [path.stem for path in WORKFLOWS] == ["ci", "release"]
+    for path in WORKFLOWS:
+        assert all(PINNED.fullmatch(step["uses"]) for step in steps(path.stem) if "uses" in step)
+        for line in (step["run"] for step in steps(path.stem) if "run" in step):
+            subprocess.run(["sh", "-n", "-c", line], check=True)
+            assert set(re.findall(r"\bmake ([a-z-]+)", line)) <= targets
+            for command in re.split(r"&&|\|", line):
+                program = command.split()[0]
+                if program == ".ci/run":
+                    assert os.access(ROOT / program, os.X_OK)
+                else:
+                    assert program in KNOWN or program.startswith(".venv/bin/"), program
+            assert all((ROOT / name).exists() for name in re.findall(r"\b(?:tests|tools)/\S+", line))
+    assert ".ci/run" in [step.get("run") for step in steps("ci")]
+
+
+def test_a_release_is_uploaded_without_a_stored_password() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert "secrets." not in text
+    jobs = workflow("release")["jobs"]
+    assert workflow("release")["permissions"] == {"contents": "read"}
+    assert "permissions" not in jobs["build"], "what builds may not sign"
+    for name in ("pypi", "npm"):
+        assert jobs[name]["permissions"]["id-token"] == "write"
+        assert (jobs[name]["environment"], jobs[name]["needs"]) == (name, "build")
+    assert workflow("release")["on"] == {"push": {"tags": ["v[0-9]*"]}}
+    (compared,) = [step["run"] for step in steps("release") if "GITHUB_REF_NAME" in step.get("run", "")]
+    for tag, code in ((f"v{docs_versions.current()}", 0), ("v9.9.9", 1)):
+        done = subprocess.run(["bash", "-c", compared], cwd=ROOT, env=CLEAN | {"GITHUB_REF_NAME": tag})
+        assert done.returncode == code
+
+
+def test_addresses_that_lead_nowhere_are_not_released() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (check,) = re.findall(r"^dist-check: dist .*\n\t@(.+)$", makefile, re.MULTILINE)
+    named = "deniable.example" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert subprocess.run(["sh", "-c", check], cwd=ROOT, capture_output=True).returncode == int(named)
+
+
+def test_the_first_page_lists_the_versions_of_the_docs(tmp_path: Path) -> None:
+    for name in ("0.1.0", "0.10.0", "0.9.0", "0.11.0rc1", "assets"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").write_text("docs")
+    (tmp_path / "0.12.0").mkdir()  # a build that failed
+    assert docs_versions.write(tmp_path) == ["0.10.0", "0.9.0", "0.1.0", "0.11.0rc1"]
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'href="([^"]+)/index.html"', page) == json.loads((tmp_path / "versions.json").read_text())
+    assert all((tmp_path / link).is_file() for link in re.findall(r'href="([^"]+)"', page))
+    with pytest.raises(SystemExit, match="make docs-version"):
+        docs_versions.write(tmp_path / "assets")
