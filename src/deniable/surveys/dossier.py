@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import math
 import textwrap
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
@@ -21,13 +22,14 @@ from typing import Any
 
 from deniable.audit.verdict import Audit
 from deniable.exact import epsilon_text
+from deniable.protocols.guessing import AT_MOST, EXACT, Right
 from deniable.protocols.law import ANY, STREAM, SUM
 from deniable.surveys.audit_report import STYLE, reviewed
 from deniable.surveys.diff import Edit, diff, weaker
 from deniable.surveys.open_points import open_points
-from deniable.surveys.promises import amplified, band, lifetime, paragraphs, promises, right_of_100, summary
+from deniable.surveys.promises import amplified, band, lifetime, paragraphs, promises, summary
 from deniable.surveys.registry_record import registry_record, unknown_fields
-from deniable.surveys.right_guesses import AT_MOST, EXACT, Right, guesses
+from deniable.surveys.right_guesses import guesses
 from deniable.surveys.risk import percent, percent_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import host, span
@@ -182,6 +184,14 @@ def _kept(survey: Survey) -> list[Row]:
 
 
 # -- who could learn what ----------------------------------------------------------------------------------
+
+
+def right_of_100(survey: Survey) -> int:
+    """Right guesses of 100, of the answer that is easiest to guess, from all reports; a bound is rounded up."""
+    right = max((one.always for one in guesses(survey)), key=lambda one: one.share)
+    if right.how == AT_MOST:
+        return math.ceil(100 * right.share - 1e-9)
+    return min(math.floor(100 * right.share + 0.5 + 1e-9), 100 if right.share > 1 - 1e-12 else 99)
 
 
 def _right(right: Right) -> tuple[str, str]:
