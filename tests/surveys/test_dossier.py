@@ -21,9 +21,9 @@ from deniable.protocols import registered
 from deniable.protocols.law import SUM
 from deniable.surveys.audit_report import reviewed
 from deniable.surveys.diff import diff
-from deniable.surveys.dossier import SECTIONS, dossier, dossier_html
+from deniable.surveys.dossier import SECTIONS, dossier, dossier_html, right_of_100
 from deniable.surveys.open_points import POINTS, open_points
-from deniable.surveys.promises import band, lifetime, paragraphs, promises, right_of_100
+from deniable.surveys.promises import band, lifetime, paragraphs, promises
 from deniable.surveys.registry_record import UNKNOWN, registry_record, registry_yaml, unknown_fields
 from deniable.surveys.right_guesses import guesses
 from deniable.surveys.risk import of_survey, percent, percent_up

@@ -105,13 +105,8 @@ class SignificanceTest(Shown):
     def sheet(self) -> Sheet:
         names = ("hypothesis", "method", "statistic", "freedom", "p_value")
         columns = {name: [getattr(self, name)] for name in names} | {"n": [sum(self.n)]}
-        cells = [
-            self.hypothesis,
-            self.method,
-            f"{self.statistic:.4g}",
-            f"{self.freedom}",
-            catalogue().text(p_text(self.p_value)),
-        ]
+        p = catalogue().text(p_text(self.p_value))
+        cells = [self.hypothesis, self.method, f"{self.statistic:.4g}", f"{self.freedom}", p]
         head = ["hypothesis", "method", "statistic", "degrees of freedom", "p-value", "n"]
         return Sheet([self.sentence()], head, [[*cells, f"{sum(self.n):,}"]], columns=columns)
 
