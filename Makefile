@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-rest test-faults test-elsewhere test-floats dump dump-check bench bench-quick bench-load bench-check audit-rivals docs lint style system format clean distclean
+.PHONY: help demo test test-all test-rest test-faults test-elsewhere test-floats dump dump-check bench bench-quick bench-load bench-check audit-rivals docs docs-version dist dist-check lint style system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +72,20 @@ audit-rivals: $(READY) ## audits of other packages' clients, which are installed
 docs: $(READY) ## build the site in site/, running its examples; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html"
+
+docs-version: $(READY) ## build the site in site/VERSION, beside the versions that are there, and a page that lists them
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site/$$($(BIN)/python tools/docs_versions.py --current)
+	@$(BIN)/python tools/docs_versions.py site
+
+# npm gives every file of a package one fixed date; hatchling gives them this one, and sorts them.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1580601600)
+dist: $(READY) ## wheel, sdist, npm package and their hashes in dist/; the same bytes at each build of a commit
+	@rm -rf dist && $(BIN)/python tools/sbom.py && $(BIN)/python -m hatchling build -d dist > /dev/null
+	@npm pack ./web --pack-destination dist --silent > /dev/null
+	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
+
+dist-check: dist ## build what is to be uploaded; refused as long as its metadata has addresses that lead nowhere
+	@! grep -rnF 'deniable.example' pyproject.toml web/package.json src/deniable/schemas
 
 lint: style ## code style, layers and types
 	$(BIN)/mypy

@@ -24,6 +24,7 @@ from deniable.cli import app
 from deniable.collect.server.run import GRACE_SECONDS, SPARE_FILES
 from deniable.collect.server.service import Settings
 from tests.collect.server.live import free_port
+from tests.test_release import environment
 
 ROOT = Path(__file__).parents[1]
 CONTAINER = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")
@@ -207,3 +208,49 @@ def test_the_relay_is_started_with_options_that_it_has():
     assert all(port.startswith("127.0.0.1:") for port in relay["ports"])
     asks_the_operator(relay, " ".join(relay["healthcheck"]["test"]))
     assert "environment" not in relay
+
+
+# -- Kubernetes --------------------------------------------------------------------------------------
+
+MANIFEST = ROOT / "deploy" / "kubernetes" / "collect.yaml"
+KUBERNETES = ("1.29", "1.33")
+"""Versions of the API that the manifests are checked against, besides the newest known."""
+
+
+def test_the_manifests_start_what_there_is_without_rights():
+    deployment, service, policy = yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8"))
+    spec = deployment["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert container["args"] == COMPOSE["services"]["collect"]["command"]
+    assert {word for word in container["args"] if word.startswith("--")} <= serve_options()
+    assert f"{spec['securityContext']['runAsUser']}:{spec['securityContext']['runAsGroup']}" in instructions("USER")
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    settings = {entry["name"]: entry["value"] for entry in container["env"]}
+    assert set(settings) == set(COMPOSE["services"]["collect"]["environment"])
+    assert settings["DENIABLE_STORE"].count(":") == 1, "no password in the manifest"
+    (mounted,) = [one["mountPath"] for one in container["volumeMounts"] if one["name"] == "secrets"]
+    assert settings["DENIABLE_STORE_PASSWORD_FILE"].startswith(mounted)
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    wanted = Settings(store="sqlite:///x.db")
+    assert spec["terminationGracePeriodSeconds"] >= wanted.stop_seconds + GRACE_SECONDS
+    # The operator's port is not in the service, and the policy opens it for the monitoring alone.
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    assert ports == {"reports": wanted.port, "operator": 9377}
+    assert [one["targetPort"] for one in service["spec"]["ports"]] == ["reports"]
+    assert service["spec"]["selector"] == deployment["spec"]["template"]["metadata"]["labels"]
+    reached = {rule["ports"][0]["port"]: "from" in rule for rule in policy["spec"]["ingress"]}
+    assert reached == {"reports": False, "operator": True}
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["port"] == "operator"
+
+
+@pytest.mark.slow
+def test_the_manifests_follow_the_schemas_of_the_api(tmp_path):
+    python = environment(tmp_path / "new", sys.executable, "kubernetes-validate>=1.31", "setuptools")
+    check = [str(python.parent / "kubernetes-validate"), "--strict"]
+    for version in KUBERNETES:
+        run(*check, "-k", version, str(MANIFEST))
+    run(*check, str(MANIFEST))
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(MANIFEST.read_text(encoding="utf-8").replace("failureThreshold", "failureTreshold"))
+    assert subprocess.run([*check, str(broken)], capture_output=True).returncode != 0

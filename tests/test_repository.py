@@ -59,7 +59,7 @@ def naming(word: str) -> list[str]:
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a checkout knows which files are its own")
 def test_a_protocol_is_named_in_few_files():
     """What asks the registry, or the loaded protocol in a browser, need not name its kinds."""
-    files = naming("SubsetSelection")
+    files = [name for name in naming("SubsetSelection") if not name.startswith("src/deniable/schemas/")]  # made from it
     assert "src/deniable/protocols/frequency/subset_selection.py" in files
     assert len(files) <= 16, files
     assert len(naming("Protocol")) > 16
@@ -83,8 +83,6 @@ def test_no_line_of_javascript_is_wide() -> None:
 
 
 ROOMS = ("deniable.protocols", "deniable.results")
-LEFT_TO_ASK = {"cli/test.py": 2}
-"""Tests on one class, the table that decides hypotheses, are left: they may only become fewer."""
 
 
 def test_nobody_asks_a_protocol_or_result_for_its_class() -> None:
@@ -108,4 +106,4 @@ def test_nobody_asks_a_protocol_or_result_for_its_class() -> None:
                 asked = {getattr(one, "id", getattr(one, "attr", "")) for one in ast.walk(node.args[1])}
                 found[where.as_posix()] = found.get(where.as_posix(), 0) + len(asked & kinds)
     found = {where: count for where, count in found.items() if count}
-    assert all(count <= LEFT_TO_ASK.get(where, 0) for where, count in found.items()), found
+    assert found == {}

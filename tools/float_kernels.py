@@ -46,14 +46,20 @@ class Run:
     variables: dict[str, str]
 
 
+def lowest(extra: str | None = None, **python: str) -> dict[str, str]:
+    """The lowest versions that pyproject.toml allows; `python_version` names another Python than this one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found: dict[str, str] = {}
+    for text in project["dependencies"] + project["optional-dependencies"].get(extra, []):
+        requirement = Requirement(text)
+        if requirement.marker is None or requirement.marker.evaluate(python):
+            found[requirement.name] = str(requirement.specifier).removeprefix(">=")
+    return found
+
+
 def oldest() -> list[str]:
     """The lowest versions that pyproject.toml allows on this Python, and what the tests themselves need."""
-    lowest: dict[str, str] = {}
-    for text in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]:
-        requirement = Requirement(text)
-        if requirement.marker is None or requirement.marker.evaluate():
-            lowest[requirement.name] = str(requirement.specifier).removeprefix(">=")
-    return [*(f"{name}=={version}.*" for name, version in lowest.items()), *NEEDED]
+    return [*(f"{name}=={version}.*" for name, version in lowest().items()), *NEEDED]
 
 
 def probe(python: Path, kernel: str) -> tuple[str, list[str]] | None:

@@ -168,6 +168,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     texts = {"index": index_text()} | {page: page_text(page) for page in PAGES}
     for name, text in texts.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
+    for path in sorted((PACKAGE / "schemas").glob("*.json")):
+        files.append(File.generated(config, f"schemas/{path.name}", content=path.read_text(encoding="utf-8")))
 
 
 # -- docstrings ----------------------------------------------------------------------------------------------

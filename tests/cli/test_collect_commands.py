@@ -153,7 +153,7 @@ def test_a_single_protocol_will_do(run, folder):
 
 def test_plan_solves_for_what_is_missing(run):
     usual = run("plan", "--categories", 1024, "--epsilon", 1, "--people", 100_000, "--json").json
-    assert (usual["best"]["protocol"], usual["objective"], usual["figure"]) == ("OLH", "zero", "worst")
+    assert (usual["best"]["protocol"], usual["objective"], usual["figure"]) == ("BlockDesign", "zero", "worst")
     worst = ("--categories", 1024, "--epsilon", 1, "--people", 100_000, "--objective", "worst")
     given = run("plan", *worst, "--json").json
     assert given["within"] < usual["within"]

@@ -16,7 +16,7 @@ from deniable import exact
 from deniable.audit.verdict import Audit
 from deniable.protocols import registered
 from deniable.results import quantile
-from deniable.surveys.audit_report import _STYLE, POLICY, report_html, reviewed
+from deniable.surveys.audit_report import POLICY, STYLE, report_html, reviewed
 from deniable.surveys.promises import amplified, band, promises, summary
 from deniable.surveys.risk import percent, percent_up
 from tests.collect.surveys import terms
@@ -109,7 +109,7 @@ def collected():
 def test_the_policy_allows_the_style_of_the_page_and_nothing_else(collected):
     page = report_html(reviewed(collected, audited(collected), "1"), "Made here.")
     assert page.count("<style>") == 1
-    assert f"<style>{_STYLE}</style>" in page
+    assert f"<style>{STYLE}</style>" in page
     assert not re.search(r"style=|src=|href=|\son\w+=", page)
     assert "unsafe" not in POLICY
     assert "Made here." in page

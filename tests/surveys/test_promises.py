@@ -62,12 +62,13 @@ from deniable.protocols import (
     Window,
     registered,
 )
+from deniable.protocols.guessing import ABOUT, AT_MOST, EXACT, Right, bound
 from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, Warner, same_sample
 from deniable.protocols.structures import Choice
 from deniable.randomness import Simulation, exhaust
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, of_100, promises
-from deniable.surveys.right_guesses import ABOUT, AT_MOST, EXACT, Right, bound, guessed, guesses
+from deniable.surveys.right_guesses import guessed, guesses
 from deniable.surveys.terms import Relay
 from deniable.words import catalogue
 from tests.collect.surveys import terms

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+import deniable
+from deniable.audit.verdict import audit
 from deniable.collect.stores import open_store
 from deniable.collect.stores.base import Batch
 from deniable.design import extremal
@@ -25,6 +27,7 @@ from deniable.domains import Interval
 from deniable.protocols import GRR, OUE, Attributes, Table
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
+from deniable.surveys.dossier import dossier, dossier_html
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import current, terms
 from tests.surveys.translated import translated
@@ -241,6 +244,10 @@ def results(tab: Any, service: Service, survey: Survey) -> None:
     tab.wait_for_selector(".chart")
 
 
+def reviewed(tab: Any, service: Service, survey: Survey) -> None:
+    tab.set_content(dossier_html(dossier(survey, audit(survey, seed=1), deniable.__version__, seed=1)))
+
+
 def index(tab: Any, service: Service, survey: Survey) -> None:
     tab.goto(f"{service.address}/")
 
@@ -268,6 +275,7 @@ SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "parts": parts,
     "panels": panels,
     "arabic": arabic,
+    "dossier": reviewed,
 }
 WHOLE = {
     "life": "section[aria-label='Life of a report']",
@@ -277,7 +285,8 @@ WHOLE = {
 }
 """Of these an element is shown, of the others the page, cut where it gets long."""
 LONGEST = 2300
-ONCE = {**dict.fromkeys(("german", "designed", "decided", "parts", "panels", "published"), "light"), "arabic": "phone"}
+LIGHT = ("german", "designed", "decided", "parts", "panels", "published", "dossier")
+ONCE = {**dict.fromkeys(LIGHT, "light"), "arabic": "phone"}
 """Of these one picture is enough."""
 
 

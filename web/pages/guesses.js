@@ -27,7 +27,14 @@ export const roughest = (found) => WAYS[Math.max(...found.map(({ how }) => WAYS.
 export function guesses({ questions, terms }) {
   const { rule = "none", epochs = 1 } = terms?.longitudinal ?? {};
   const times = rule === "none" ? epochs : 1;
-  return questions.map(({ protocol }) => guessed(protocol, times, rule === "two-stage"));
+  return questions.map(({ protocol }) => remembered(protocol, times, rule === "two-stage"));
+}
+
+const KEPT = new WeakMap(); // a protocol of a survey is asked under one rule
+
+function remembered(protocol, ...rule) {
+  if (!KEPT.has(protocol)) KEPT.set(protocol, guessed(protocol, ...rule));
+  return KEPT.get(protocol);
 }
 
 function guessed(given, times = 1, stages = false) {
@@ -183,7 +190,7 @@ function lawsOfSum({ domain: { low, size }, decay }, parts) {
 
 /** The mean posterior of the best interval, given several reports: the same draws as in Python. */
 function simulated(rows, width, times) {
-  const count = Math.max(SAMPLES / 8, Math.min(SAMPLES, Math.floor((16 * SAMPLES) / times)));
+  const count = Math.max(SAMPLES / 8, Math.min(SAMPLES, Math.floor((8 * SAMPLES) / times)));
   const sums = rows.map((row) => row.map(((sum) => (one) => (sum += one))(0)));
   const logs = rows[0].map((_, y) => rows.map((row) => Math.log(Math.max(row[y], 1e-300))));
   let found = 0;

@@ -43,6 +43,7 @@ PANELS = {
         "demo": "Collect a real survey on this machine, as an example.",
         "answer": "Answer a survey: randomize, record, and only then send.",
         "ledger": "Show what this device sent and spent; opt out, withdraw.",
+        "telemetry": "Explain what an application collects, and whether it would.",
         "privatize": "Randomize files of answers: one report per question.",
         "tally": "Add up reports and tallies, on all cores or on a cluster.",
         "serve": "Collect reports over HTTP, add them up, answer analysts.",
@@ -56,6 +57,7 @@ PANELS = {
     },
     "verify": {
         "audit": "Check the epsilon of a survey, a protocol or a program.",
+        "dossier": "Write one page about a survey that a reviewer can sign.",
         "conformance": "Check that the code of protocols keeps their promises.",
     },
     "research": {

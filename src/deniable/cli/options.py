@@ -21,6 +21,7 @@ import typer
 from deniable.cli import output
 from deniable.errors import DeniableError, SpecError
 from deniable.randomness import Bits, Secure, Simulation
+from deniable.words import LANGUAGES
 
 
 def new_app() -> typer.Typer:
@@ -95,6 +96,15 @@ Record = Annotated[
 ]
 Seed = Annotated[int | None, option("N", "Repeatable bits, for simulations only: they protect nobody.", "--seed")]
 About = Annotated[str, argument("SURVEY", "A survey file (or the spec of a single protocol), in JSON.")]
+Language = Annotated[
+    str,
+    option(
+        "LANGUAGE",
+        f"What respondents read is in this language: {', '.join(LANGUAGES)}.",
+        default=True,
+        callback=lambda given: _language(given),
+    ),
+]
 Output = Annotated[Path | None, option("FILE", "Where the result goes.", "-o", "--output", default="standard output")]
 LedgerFile = Annotated[
     Path | None,
@@ -115,6 +125,12 @@ Master = Annotated[
     ),
 ]
 Wheel = Annotated[Path | None, option("FILE", "The wheel of deniable, for executors that lack it.")]
+
+
+def _language(given: str) -> str:
+    if given not in LANGUAGES:
+        raise SpecError(f"there are no texts in {given!r}: choose {' or '.join(LANGUAGES)}")
+    return given
 
 
 class Engine(StrEnum):

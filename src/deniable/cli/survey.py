@@ -38,7 +38,7 @@ from deniable.exact import epsilon_text
 from deniable.files.proposal import propose
 from deniable.labels import text
 from deniable.planning import Plan
-from deniable.surveys import Survey, Terms
+from deniable.surveys import Survey, Terms, schemas
 from deniable.surveys.campaign import Round
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import as_one_record, crowds, divided, has_epsilon, plan_draft
@@ -218,6 +218,29 @@ def _with_proofs(draft: Any, folder: Path) -> Any:
         if isinstance(answers, dict) and isinstance(answers.get("table"), str):
             answers["table"] = read_json(folder / answers["table"])
     return draft
+
+
+@app.command(
+    epilog=examples(
+        "deniable survey schema draft -o draft.schema.json",
+        """echo '{"$schema": "draft.schema.json", "name": ""}' > draft.json      (an editor completes the rest)""",
+    )
+)
+def schema(
+    kind: Annotated[str, argument("KIND", f"The kind of file: {', '.join(schemas.KINDS)}.")],
+    to: Output = None,
+) -> None:
+    """Write the JSON Schema of a kind of file.
+
+    Editors complete and check drafts by it, and programs in other languages read results by it.
+    """
+    if kind not in schemas.KINDS:
+        raise SpecError(f"there is no schema of {kind!r}: there are {', '.join(schemas.KINDS)}")
+    if to is None:
+        output.data(schemas.stored(kind))
+    else:
+        to.write_text(schemas.stored(kind), encoding="utf-8")
+        output.files(written=to)
 
 
 @app.command(

@@ -27,10 +27,11 @@ import numpy as np
 
 from deniable.audit.verdict import UNDECIDED, VIOLATED, Audit
 from deniable.exact import epsilon_text
+from deniable.protocols.guessing import AT_MOST
 from deniable.protocols.law import STREAM
 from deniable.surveys.promises import amplified, lifetime, promises, summary
 from deniable.surveys.results import three_digits, three_digits_up
-from deniable.surveys.right_guesses import AT_MOST, guessed
+from deniable.surveys.right_guesses import guessed
 from deniable.surveys.risk import LEVELS, of_survey, percent, percent_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import write_time
@@ -146,7 +147,7 @@ def _shuffler(survey: Survey) -> str:
 
 
 _PERCENT = "\u00a0%"  # on the line of its number
-_STYLE = """
+STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1b2733;max-width:60rem;margin:2rem auto;padding:0 1rem}
 table{border-collapse:collapse;width:100%}th,td{border-bottom:1px solid #d9dee3;padding:.35rem .6rem;text-align:left;
 vertical-align:top}code{overflow-wrap:anywhere}.cleared{color:#2b6b3a}.violated{color:#b3261e}.undecided{color:#8a5a00}
@@ -166,7 +167,7 @@ h2,h3{break-after:avoid}}
 
 
 POLICY = (
-    f"default-src 'none'; style-src 'sha256-{b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'; "
+    f"default-src 'none'; style-src 'sha256-{b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """The server's security policy for the page: nothing is loaded, no script is run."""
@@ -195,7 +196,7 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
     written = _text(json.dumps(content["spec"], indent=1, ensure_ascii=False))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>Audit of {_text(content["survey"])}</title><style>{_STYLE}</style></head><body>
+<title>Audit of {_text(content["survey"])}</title><style>{STYLE}</style></head><body>
 <h1>Audit of {_text(content["survey"])}</h1>
 <p class="verdict {_text(found["verdict"])}">{_text(words[0].upper() + words[1:])}. {_text(content["summary"])}</p>
 <p>Respondents read: {_text(told)}</p>
@@ -209,8 +210,8 @@ def report_html(content: dict[str, Any], note: str = "") -> str:
 <th>claim</th><th>best guess</th><th>one forged report outweighs</th></tr></thead><tbody>{rows}</tbody></table></div>
 <p>The best guess is how often an attacker is right who sees one report, knows the protocol and holds every answer
 equally likely beforehand; in brackets, without the report. A number counts as right within a tenth of its range; of
-text one of two is guessed, and of a set whether one item is in it. Where no such figure is known, it is how sure anybody
-becomes at most of one of two answers that were equally likely.</p>
+text one of two is guessed, and of a set whether one item is in it. Where no such figure is known, it is how sure
+anybody becomes at most of one of two answers that were equally likely.</p>
 <h2 id="risk">What it risks, and at other epsilons</h2>
 <p>Sure is how sure anybody becomes at most of something that was as likely as not, or had one chance in ten. A guess
 is among all answers; year and household are between two. The bold row is the question as it stands; the others are what

@@ -77,6 +77,8 @@ min_reports      estimates of fewer answers are not shown; by default as many as
                  is, until its 95 % interval is narrower than the whole range of the figure
 retention, delete_days, replaces, results     as in `Terms`
 
+"$schema" may name the JSON Schema of drafts, for editors (`deniable survey schema draft`); the survey is the same.
+
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
 """
 
@@ -160,7 +162,7 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
-    known = (*_SHARED, *TERMS, "strata", "per_device", "language", "translations")
+    known = (*_SHARED, *TERMS, "strata", "per_device", "language", "translations", "$schema")
     keys(draft, ("name", "questions"), "the draft", optional=known)
     spoken = draft.get("language"), of_draft(draft, WHOLE)
     draft = with_private_strata(as_one_record(draft))

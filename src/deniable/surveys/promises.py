@@ -39,8 +39,9 @@ from fractions import Fraction
 from deniable.exact import epsilon_text
 from deniable.labels import text
 from deniable.protocols import Protocol
+from deniable.protocols.guessing import AT_MOST, Right
 from deniable.protocols.law import PAIRS_NAMED
-from deniable.surveys.right_guesses import AT_MOST, Guessed, Right, either, guesses
+from deniable.surveys.right_guesses import Guessed, either, guesses
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import PUBLIC, Terms, host
 from deniable.words import DEFAULT, Fact, Figure, Joined, Word, catalogue, duration, word

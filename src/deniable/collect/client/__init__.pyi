@@ -16,3 +16,9 @@ from deniable.collect.client.records import (
     TookPart as TookPart,
     Untrusted as Untrusted,
 )
+from deniable.collect.client.telemetry import (
+    AsyncTelemetry as AsyncTelemetry,
+    ManualClock as ManualClock,
+    Telemetry as Telemetry,
+    why_off as why_off,
+)
