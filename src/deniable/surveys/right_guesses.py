@@ -255,41 +255,58 @@ def _laws(protocol: Protocol, values: Floats) -> Floats | None:
     return _laws_of_part(protocol, values.tolist())
 
 
+@singledispatch
 def _laws_of_part(protocol: Protocol, parts: list[Any]) -> Floats | None:
     """The same for numbers, or for positions in a list."""
-    if isinstance(protocol, GRR):
-        size = protocol.domain.size
-        if size * len(parts) > _MOST_CELLS:
-            return None
-        rows = np.full((len(parts), size), float(protocol.q))
-        rows[np.arange(len(parts)), parts] = float(protocol.p)
-        return rows
-    if isinstance(protocol, SecureSum):
-        return _laws_of_sum(protocol, np.array(parts))
-    if not isinstance(protocol, Window | MeanTable):
+    return None
+
+
+@_laws_of_part.register
+def _(protocol: GRR, parts: list[Any]) -> Floats | None:
+    size = protocol.domain.size
+    if size * len(parts) > _MOST_CELLS:
         return None
-    low, high = _ends(protocol.domain)
-    places = (np.array(parts) - low) / (high - low) * (protocol.positions - 1)
-    if len(parts) * protocol.positions > _MOST_CELLS:
+    rows = np.full((len(parts), size), float(protocol.q))
+    rows[np.arange(len(parts)), parts] = float(protocol.p)
+    return rows
+
+
+@_laws_of_part.register
+def _(protocol: MeanTable, parts: list[Any]) -> Floats | None:
+    near = _rounded(protocol.domain, protocol.positions, parts)
+    return None if near is None else np.asarray(near @ protocol.matrix.rows, dtype=np.float64)
+
+
+@_laws_of_part.register
+def _(protocol: Window, parts: list[Any]) -> Floats | None:
+    near = _rounded(protocol.domain, protocol.positions, parts)
+    if near is None:
         return None
-    near = np.maximum(0.0, 1 - np.abs(places[:, None] - np.arange(protocol.positions)))
-    if isinstance(protocol, MeanTable):
-        return np.asarray(near @ protocol.matrix.rows, dtype=np.float64)
     keep, width = float(protocol.keep.value), protocol.width
     padded = np.hstack([np.zeros((len(parts), width)), np.cumsum(near, axis=1), np.ones((len(parts), width - 1))])
-    inside = padded[:, width:] - padded[:, : protocol.outputs]
-    laws: Floats = (1 - keep) / protocol.outputs + keep / width * inside
+    laws: Floats = (1 - keep) / protocol.outputs + keep / width * (padded[:, width:] - padded[:, : protocol.outputs])
     return laws
 
 
-def _laws_of_sum(protocol: SecureSum, values: Floats) -> Floats | None:
+def _rounded(domain: Any, positions: int, numbers: list[float]) -> Floats | None:
+    """How often random rounding sends each number to each position; None if these are too many."""
+    if len(numbers) * positions > _MOST_CELLS:
+        return None
+    low, high = _ends(domain)
+    places = (np.array(numbers) - low) / (high - low) * (positions - 1)
+    found: Floats = np.maximum(0.0, 1 - np.abs(places[:, None] - np.arange(positions)))
+    return found
+
+
+@_laws_of_part.register
+def _(protocol: SecureSum, parts: list[Any]) -> Floats | None:
     """A sum of whole numbers with the noise of as many people as suffice: two-sided geometric."""
     decay, (low, high) = float(protocol.decay), _ends(protocol.domain)
     reach = math.ceil(math.log(1e-9) / math.log(decay))
-    if len(values) * (high - low + 1 + 2 * reach) > _MOST_CELLS:
+    if len(parts) * (high - low + 1 + 2 * reach) > _MOST_CELLS:
         return None
     outputs = np.arange(low - reach, high + reach + 1)
-    laws: Floats = (1 - decay) / (1 + decay) * decay ** np.abs(outputs - values[:, None])
+    laws: Floats = (1 - decay) / (1 + decay) * decay ** np.abs(outputs - np.array(parts)[:, None])
     return laws
 
 
@@ -353,12 +370,15 @@ def _(protocol: SketchProtocol, times: int) -> Right | None:
     return Right(share, ABOUT)
 
 
+@singledispatch
 def _guess_of_cells(inner: PureProtocol, count: int) -> float:
     """How often the best guess of one of `count` cells is right."""
-    if not isinstance(inner, LocalHashing):
-        found = repeated_bits(float(inner.p), float(inner.q), count, 1)
-        assert found is not None
-        return found.share
+    found = repeated_bits(float(inner.p), float(inner.q), count, 1)
+    return 1.0 if found is None else found.share
+
+
+@_guess_of_cells.register
+def _(inner: LocalHashing, count: int) -> float:
     groups, keep = 1 << inner.hash_bits, float(inner.response.keep.value)
     used = groups * (1 - (1 - 1 / groups) ** count)
     return (keep * used + (1 - keep)) / count
@@ -385,9 +405,10 @@ def _(protocol: HeavyHitters, times: int) -> Right | None:
         return None
     told = 0.0
     for chance, member in zip(choice.chances, choice.members, strict=True):
-        assert isinstance(member, LocalHashing)
-        apart = (1 - 1 / member.domain.size) * (1 - 2.0**-member.hash_bits)
-        told += float(chance) * apart * float(member.response.keep.value)
+        support, cells = member.law().support, getattr(member.domain, "size", 1)
+        if support is None:
+            return None
+        told += float(chance) * (1 - 1 / cells) * float(support.p - support.q)
     return Right(0.5 + told / 2, ABOUT)
 
 
