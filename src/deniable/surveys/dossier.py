@@ -573,7 +573,7 @@ def _html_versions(content: dict[str, Any]) -> str:
         *((f"question {one['id']}", one["fingerprint"]) for one in content["asked"]),
     ]
     rows += [(name, number) for name, number in audited["versions"].items()]
-    spec = _text(json.dumps(audited["spec"], indent=1, ensure_ascii=False))
+    spec = _text(json.dumps(audited["spec"], ensure_ascii=False))
     return (
         f"{table(('what', 'fingerprint or version'), rows, 'Versions')}<p>Written {_text(audited['written'])}. The "
         f'survey as published:</p><pre role="region" aria-label="Specification" tabindex="0"><code>{spec}</code></pre>'
