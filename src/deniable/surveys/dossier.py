@@ -28,7 +28,8 @@ from deniable.surveys.audit_report import STYLE, reviewed
 from deniable.surveys.diff import Edit, diff, weaker
 from deniable.surveys.open_points import open_points
 from deniable.surveys.promises import amplified, band, lifetime, paragraphs, promises, summary
-from deniable.surveys.registry_record import registry_record, unknown_fields
+from deniable.surveys.registry_record import registry_record, unknown_fields, variant
+from deniable.surveys.results import three_digits
 from deniable.surveys.right_guesses import guesses
 from deniable.surveys.risk import percent, percent_up
 from deniable.surveys.survey import Survey
@@ -290,15 +291,10 @@ def _nist(survey: Survey, audited: dict[str, Any]) -> list[Row]:
     rows = (
         ("2", "Privacy parameters", f"{lifetime(survey)}; {audited['audit']['words']}", "composition"),
         ("2", "Unit of privacy", f"{unit}; {_between(survey)}", "composition"),
-        ("2", "Variant of the definition", "approximate, with a delta" if survey.delta else "pure", "composition"),
+        ("2", "Variant of the definition", variant(survey), "composition"),
         ("2", "Releases beside the protected ones", f"sent in clear: {clear or 'nothing'}", "asked"),
         ("3", "Mechanisms", ", ".join(dict.fromkeys(one.protocol.name for one in survey)), "asked"),
-        (
-            "3",
-            "Accuracy and bias",
-            "estimates are unbiased, with error bars; see the words for each question",
-            "learned",
-        ),
+        ("3", "Accuracy", _accuracy(audited), "learned"),
         ("4", "Trust model", who, "flow"),
         ("4", "Implementation: floats, randomness", "integer thresholds; the real code is audited", "audit"),
         ("4", "Implementation: side channels", "timing is not analysed", "open"),
@@ -306,6 +302,17 @@ def _nist(survey: Survey, audited: dict[str, Any]) -> list[Row]:
         ("4", "Exposure when data are collected", "see what each party sees and keeps", "flow"),
     )
     return [dict(zip(("chapter", "topic", "answer", "section"), row, strict=True)) for row in rows]
+
+
+def _accuracy(audited: dict[str, Any]) -> str:
+    """The standard error of each question's headline figure, sampling included."""
+    told = []
+    for one in audited["questions"]:
+        risk = one["risk"]
+        error = three_digits(next(row for row in risk["rows"] if row["own"])["error"])
+        unit = f" {risk['unit']}" if risk["unit"] else ""
+        told.append(f"{one['id']}: standard error {error}{unit} with {risk['people']:,} people")
+    return "\n".join(told)
 
 
 def _between(survey: Survey) -> str:
@@ -317,6 +324,7 @@ def _between(survey: Survey) -> str:
 _OWN_STYLE = (
     STYLE
     + """
+td{white-space:pre-line}td:last-child{overflow-wrap:anywhere;min-width:8rem}
 nav ol{columns:2;padding-left:1.4rem}.lead{font-size:1.15rem}td.weaker,.bad{color:#b3261e;font-weight:600}
 td.stronger{color:#2b6b3a}svg .box{fill:none;stroke:currentColor}svg .small{font-size:11px}
 blockquote{margin:1rem 0;border-left:3px solid #2f6f9f;padding:.1rem 1rem}nav a,td a{color:inherit}
@@ -554,7 +562,7 @@ def _html_registry(content: dict[str, Any]) -> str:
     return (
         "<p>The fields of the public registry of differential privacy deployments that this survey knows; "
         f"<code>--registry FILE</code> writes them as YAML. To be filled in by a person: {_text(missing)}.</p>"
-        f"{table(('field', 'value'), _fields(content['registry']), 'Registry')}"
+        f"{table(('field', 'value'), _fields(content['registry']['deployment']), 'Registry')}"
     )
 
 
@@ -575,7 +583,7 @@ def _html_versions(content: dict[str, Any]) -> str:
         *((f"question {one['id']}", one["fingerprint"]) for one in content["asked"]),
     ]
     rows += [(name, number) for name, number in audited["versions"].items()]
-    spec = _text(json.dumps(audited["spec"], indent=1, ensure_ascii=False))
+    spec = _text(json.dumps(audited["spec"], ensure_ascii=False))
     return (
         f"{table(('what', 'fingerprint or version'), rows, 'Versions')}<p>Written {_text(audited['written'])}. The "
         f'survey as published:</p><pre role="region" aria-label="Specification" tabindex="0"><code>{spec}</code></pre>'
