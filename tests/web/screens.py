@@ -133,6 +133,9 @@ def fill(service: Service, survey: Survey) -> None:
 def survey_page(tab: Any, service: Service, survey: Survey) -> None:
     tab.goto(service.survey_page(survey))
     tab.get_by_label("yes", exact=True).check()
+    following = tab.get_by_role("button", name="Next")
+    if following.count():  # one question at a time
+        following.click()
     tab.get_by_label("rye", exact=True).check()
 
 

@@ -70,7 +70,7 @@ export function annotate(survey, body) {
   specsOf(survey).forEach((spec, i) => {
     const question = survey.questions[i];
     const bytes = body.slice(at, at + question.protocol.reportBytes);
-    const name = survey.questions.length > 1 ? `${question.id}: ` : "";
+    const name = survey.questions.length > 1 ? `${i + 1}. ` : "";
     for (const row of decode(question.protocol, spec, bytes, at).rows) {
       rows.push({ ...row, meaning: name + row.meaning, part: 4 + (i % 2) });
     }
