@@ -125,7 +125,7 @@ def _flow(survey: Survey) -> list[Row]:
     if terms is None:
         return [
             party("The holder of the answers", "randomizes the file of answers", "true answers"),
-            party("Whoever gets the reports", "adds them up", f"randomized reports of {size} per person"),
+            party("The holder of the reports", "adds them up", f"randomized reports of {size} per person"),
             party("Readers", "read estimates with error bars", "sums and estimates"),
         ]
     device = party("The device", "randomizes the answer, debits its ledger, then sends", "the true answer")
@@ -157,7 +157,7 @@ def _kept(survey: Survey) -> list[Row]:
     """What each party keeps, and for how long; the sentences for respondents say the same."""
     terms = survey.terms
     if terms is None:
-        whole = "this survey has no terms: whoever holds the files decides"
+        whole = "this survey has no terms: the holder of the files decides"
         return [_row("Files", "true answers, randomized reports and tallies", whole)]
     rule, late = terms.longitudinal, span(terms.epochs.seconds)
     rows = [

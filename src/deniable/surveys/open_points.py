@@ -73,7 +73,7 @@ POINTS: tuple[tuple[str, Callable[[Survey], bool], str], ...] = (
         _collected,
         "If one device answers in an epoch, the epoch's sum is its randomized report.",
     ),
-    ("Memoized answers are on the device", _memoizes, "Whoever reads the ledger reads the memoized answers."),
+    ("Memoized answers are on the device", _memoizes, "Anybody who reads the ledger reads the memoized answers."),
     ("Erased is not always gone", _collected, "Disks, file systems and browsers may keep deleted bytes for a while."),
     ("Browsers clear storage", _collected, "A browser that clears its storage is a new device with a new budget."),
     ("Networks see who takes part", _collected, "The machine that ends the connection sees the sender's address."),
@@ -84,7 +84,7 @@ POINTS: tuple[tuple[str, Callable[[Survey], bool], str], ...] = (
     ("Deleting on one of several nodes", _keeps_reports, "With several nodes, a deletion must be sent to all of them."),
     ("The databases' own logs", _collected, "The log of the database may show the sum of a single commit."),
     ("Sums of few reports", _collected, "A sum of few reports shows them, each with its stated epsilon."),
-    ("Analysts see answers arrive", _sends, "Whoever holds an analyst's token sees when submissions arrive."),
+    ("Analysts see answers arrive", _sends, "Anybody with an analyst's token sees when submissions arrive."),
     ("Copies outlive a deletion", _collected, "Backups and exports keep what the service has deleted."),
     (
         "No amplification is claimed without a relay",

@@ -26,7 +26,6 @@ from deniable.domains import ListedDomain
 from deniable.errors import SpecError
 from deniable.labels import text as label_text
 from deniable.surveys import Question, Survey, Terms
-from deniable.surveys.promises import paragraphs, promises
 from deniable.surveys.terms import read_time
 from deniable.words import DEFAULT, Joined, catalogue, duration, word
 
@@ -237,6 +236,8 @@ def _opt_out(survey: Survey, ledger: Path | None) -> str:
 
 def notice(survey: Survey, language: str = DEFAULT, ledger: Path | None = None) -> str:
     """What a person reads before anything is recorded."""
+    from deniable.surveys.promises import promises  # a client that shows no notice starts without them
+
     terms, words, said = _collected(survey), catalogue(language), promises(survey, language=language)
     return "\n".join(
         [
@@ -251,6 +252,8 @@ def notice(survey: Survey, language: str = DEFAULT, ledger: Path | None = None) 
 
 def explained(survey: Survey, language: str = DEFAULT, ledger: Path | None = None) -> list[tuple[str, list[str]]]:
     """What is collected, as headings with their sentences."""
+    from deniable.surveys.promises import paragraphs, promises
+
     terms, words = _collected(survey), catalogue(language)
     own, shared = survey.report_bytes, ".shared" if terms.collectors else ""
     size = word(f"terms.bytes{shared}", n=wire.HEADER_BYTES + wire.ID_BYTES + own, own=own)
