@@ -248,7 +248,7 @@ def test_the_npm_package_is_typed_and_runs_in_a_new_project(tmp_path: Path) -> N
 # -- the workflows of a public forge, and the docs of several versions ---------------------------------
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-KNOWN = {"make", "timeout", "npm", "grep", "mkdir", "mv", "cat", "cd"}
+KNOWN = {"make", "timeout", "git", "npm", "grep", "mkdir", "mv", "cat", "cd"}
 PINNED = re.compile(r"[a-z-]+/[a-z-]+@(v\d+|release/v\d+)")
 
 
@@ -278,6 +278,8 @@ def test_the_workflows_run_commands_and_targets_that_exist() -> None:
                     assert program in KNOWN or program.startswith(".venv/bin/"), program
             assert all((ROOT / name).exists() for name in re.findall(r"\b(?:tests|tools)/\S+", line))
     assert ".ci/run" in [step.get("run") for step in steps("ci")]
+    claimed = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
+    assert workflow("ci")["jobs"]["pythons"]["strategy"]["matrix"]["python"] == claimed
 
 
 def test_a_release_is_uploaded_without_a_stored_password() -> None:

@@ -56,7 +56,7 @@ def test_previous_version_and_language(run, survey, tmp_path):
     found = run("dossier", survey, "--previous", old, "--language", "de", "--json").json
     assert found["previous"]["weaker"]
     assert found["language"] == "de"
-    assert "Schutz" in found["promises"][0]
+    assert "verwürfelt" in found["promises"][0]
     assert run("dossier", "-", "--previous", old, "--json", stdin=survey.read_text()).json["previous"]["weaker"]
 
 

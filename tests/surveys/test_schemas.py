@@ -105,7 +105,8 @@ def test_what_is_refused_is_not_in_the_schema(change: dict[str, Any]) -> None:
 
 def test_editors_complete_every_key_and_every_protocol() -> None:
     made = json.loads(schemas.stored("draft"))
-    assert set(made["properties"]) == {"name", "questions", *_SHARED, *TERMS, "strata", "per_device", "$schema"}
+    more = {"strata", "per_device", "language", "translations", "$schema"}
+    assert set(made["properties"]) == {"name", "questions", *_SHARED, *TERMS, *more}
     names = made["properties"]["protocol"]["anyOf"][0]["enum"]
     assert names[0] == "best"
     assert {"GRR", "OLH", "Window"} <= set(names)

@@ -37,7 +37,7 @@ class DeniableSurvey extends HTMLElement {
 
   async #show() {
     const compact = this.hasAttribute("compact");
-    const place = h("div", { class: compact ? "deniable compact" : "deniable" });
+    const place = h("div", { class: `deniable${compact ? " compact" : ""}` });
     const style = h("link", { rel: "stylesheet", href: new URL("style.css", import.meta.url).href });
     (this.shadowRoot ?? this.attachShadow({ mode: "open" })).replaceChildren(style, place);
     // A page that does not say that it can be dark is light on a dark system, and so is the survey inside it.

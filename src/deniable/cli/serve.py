@@ -132,6 +132,12 @@ def serve(
         ),
     ] = None,
     operator_host: Annotated[str, option("ADDRESS", "Where that port is.", default=True)] = "127.0.0.1",
+    otel: Annotated[
+        bool,
+        typer.Option(
+            "--otel", help="Push the metrics of --operator-port by OpenTelemetry, too: OTEL_EXPORTER_OTLP_ENDPOINT."
+        ),
+    ] = False,
     log_level: Annotated[
         LogLevel, typer.Option(help="What the log holds; the signal SIGUSR1 changes it to the next.")
     ] = LogLevel.info,
@@ -170,8 +176,13 @@ def serve(
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
     from deniable.collect.server import Settings, serve as run
+    from deniable.collect.server.otel import check_installed
     from deniable.collect.server.run import refuse_workers
 
+    if otel:
+        if operator_port is None:
+            raise SpecError("--otel pushes what --operator-port shows: give both")
+        check_installed()
     if workers > 1:
         refuse_workers(store)
     surveys = {path: _collected(path) for path in publish or []}
@@ -192,6 +203,7 @@ def serve(
         log_level=log_level.value,
         operator_host=operator_host,
         operator_port=operator_port,
+        otel=otel,
         steady_seconds=steady_seconds,
         reopen_seconds=reopen_seconds,
     )

@@ -19,7 +19,8 @@ from deniable.answers import answers_schema
 from deniable.protocols import registered
 from deniable.results.document import schema as document_schema
 from deniable.surveys.draft import BEST
-from deniable.surveys.terms import RETENTION, RULES
+from deniable.surveys.terms import PUBLIC, RESULTS, RETENTION, RULES
+from deniable.surveys.translations import translation_schema
 
 HERE = Path(deniable.__file__).parent / "schemas"
 KINDS = ("draft", "survey", "tally", "document", "audit")
@@ -67,6 +68,18 @@ _RELAY = _object({"address": _TEXT, "key": _TEXT, "batch": _WHOLE})
 _RULE = {"enum": list(RULES)}
 
 
+def _spoken() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keys of a survey in several languages, and the definitions that they need."""
+    whole = json.loads(json.dumps(translation_schema()).replace("#/$defs/", "#/$defs/translated_"))
+    parts = {f"translated_{name}": part for name, part in whole.pop("$defs").items()}
+    del whole["$schema"]
+    keys = {
+        "language": _said(_TEXT, "the language of the texts, such as en"),
+        "translations": _said(_map(_ref("translation")), "the same texts in other languages, by language"),
+    }
+    return keys, {"translation": whole, **parts}
+
+
 def _names() -> list[str]:
     """Our own protocols: those of other packages are names, too, but not of everybody."""
     return sorted(name for name, kind in registered().items() if kind.__module__.startswith("deniable."))
@@ -112,6 +125,7 @@ def draft() -> dict[str, Any]:
         "campaign": _object({"kind": _TEXT}, rest=True),
         "relay": _RELAY,
         "collectors": _object({"addresses": _list(_TEXT)}, {"missing": _WHOLE}),
+        "results": {"enum": list(RESULTS), "description": "whether everybody may read the results, or analysts only"},
     }
     strata = {"anyOf": [_ref("labels"), _object({"private": _ref("labels")})]}
     more = {
@@ -119,8 +133,9 @@ def draft() -> dict[str, Any]:
         "strata": _said(_map(strata), "attributes that are sent in clear with every report, or private ones"),
         "per_device": _said({"enum": [1, "pairs"]}, "each device reports one question, or two together"),
     }
-    content = _object({"name": _TEXT, "questions": _list(_ref("question"), minItems=1)}, shared | terms | more)
-    return _titled("Draft of a survey", content | {"$defs": {"question": question, **grammar}})
+    spoken, translated = _spoken()
+    content = _object({"name": _TEXT, "questions": _list(_ref("question"), minItems=1)}, shared | terms | more | spoken)
+    return _titled("Draft of a survey", content | {"$defs": {"question": question, **grammar, **translated}})
 
 
 def survey() -> dict[str, Any]:
@@ -145,10 +160,13 @@ def survey() -> dict[str, Any]:
         "delete_days": _WHOLE,
         "relay": _RELAY,
         "collectors": _list(_TEXT),
+        "results": {"const": PUBLIC},
     }
+    spoken, translated = _spoken()
     head = {"kind": {"const": "survey"}, "name": _TEXT, "questions": _list(question, minItems=1)}
     plain, collected = ({"version": {"const": version}} for version in (1, 2))
-    return _titled("Survey", {"anyOf": [_object(head | plain), _object(head | collected | terms, more)]})
+    forms = [_object(head | plain, spoken), _object(head | collected | terms, more | spoken)]
+    return _titled("Survey", {"anyOf": forms, "$defs": translated})
 
 
 def tally() -> dict[str, Any]:

@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 import deniable
 from deniable.collect.server.api import FINGERPRINT, Answer, Call, Operation, Parameter, json_response
+from deniable.collect.server.otel import Pusher
 from deniable.collect.server.problems import KINDS, MEDIA_TYPE, Problem, document, overloaded
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import Family, Labels, exposition, gauge, log, shared_gauge
@@ -261,7 +262,9 @@ class OperatorListener:
     returns the worker's state, or None if the worker does not answer.
     """
 
-    def __init__(self, listening: socket.socket, workers: Mapping[int, Callable[[], Look | None]]) -> None:
+    def __init__(
+        self, listening: socket.socket, workers: Mapping[int, Callable[[], Look | None]], pushes: bool = False
+    ) -> None:
         self._workers = workers
         listener = self
 
@@ -308,6 +311,11 @@ class OperatorListener:
         self._server.socket = listening
         listening.listen(OPERATORS)
         threading.Thread(target=self._server.serve_forever, name="operator", daemon=True).start()
+        self._pusher = Pusher(lambda: _told_by(self._looks())) if pushes else None
+
+    def _looks(self) -> dict[int, Look | None]:
+        with ThreadPoolExecutor(len(self._workers)) as asking:
+            return dict(zip(self._workers, asking.map(lambda ask: ask(), self._workers.values()), strict=True))
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
         """Status, media type and body."""
@@ -315,13 +323,9 @@ class OperatorListener:
             return 200, JSON, msgspec.json.encode(Health("ok"))
         if path not in ("/readyz", "/metrics"):
             return KINDS["notFound"].status, MEDIA_TYPE, document("notFound", "/healthz, /readyz and /metrics are here")
-        with ThreadPoolExecutor(len(self._workers)) as asking:
-            found = dict(zip(self._workers, asking.map(lambda ask: ask(), self._workers.values()), strict=True))
+        found = self._looks()
         if path == "/metrics":
-            answers = [((("worker", str(number)),), float(one is not None)) for number, one in found.items()]
-            up = shared_gauge("deniable_up", "Whether a worker answers.", dict(answers))
-            told = {number: one.figures for number, one in found.items() if one is not None}
-            return 200, METRICS, exposition({-1: [up], **told}).encode()
+            return 200, METRICS, exposition(_told_by(found)).encode()
         unready = {
             number: "it does not answer" if one is None else one.told
             for number, one in found.items()
@@ -334,8 +338,17 @@ class OperatorListener:
         return 200, JSON, msgspec.json.encode(Health(told_all[-1]))
 
     def close(self) -> None:
+        if self._pusher is not None:
+            self._pusher.close()
         self._server.shutdown()
         self._server.server_close()
+
+
+def _told_by(looks: Mapping[int, Look | None]) -> dict[int, list[Family]]:
+    """The figures of the workers that answer, and which of them do."""
+    answers = [((("worker", str(number)),), float(one is not None)) for number, one in looks.items()]
+    up = shared_gauge("deniable_up", "Whether a worker answers.", dict(answers))
+    return {-1: [up], **{number: one.figures for number, one in looks.items() if one is not None}}
 
 
 ID = Parameter("id", {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "the token's SHA-256", missing="unknownToken")

@@ -196,7 +196,8 @@ def run(
 
     def ready() -> None:
         if operator is not None:
-            watching.append(admin.OperatorListener(operator, {settings.shard: lambda: look(server)}))
+            looks = {settings.shard: lambda: look(server)}
+            watching.append(admin.OperatorListener(operator, looks, settings.otel))
         if announce is not None:
             announce(address_of(listening), None if operator is None else address_of(operator))
 
@@ -395,7 +396,8 @@ def supervise(
         for worker in staff:
             worker.wait_ready(stopping)
         if operator is not None:
-            watching = admin.OperatorListener(operator, {shard: one.look for shard, one in enumerate(staff)})
+            looks = {shard: one.look for shard, one in enumerate(staff)}
+            watching = admin.OperatorListener(operator, looks, settings.otel)
         if announce is not None and not stopping.is_set():
             announce(address_of(reserved), None if operator is None else address_of(operator))
         while not stopping.is_set():

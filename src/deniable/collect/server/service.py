@@ -157,6 +157,7 @@ class Settings:
         origin: The public address, such as https://answers.example.org; shown on the front page.
         operator_host: Address for probes and metrics.
         operator_port: Where probes and metrics are answered without a token; None: only at `port`.
+        otel: Whether metrics are also pushed by OpenTelemetry; needs the operator's port.
         shard: The number of this worker: it has its own part of each tally.
         needs_token: Whether reports need an ingest key.
         relay_key: The file with the collector's key, for surveys whose submissions arrive sealed through a relay.
@@ -209,6 +210,7 @@ class Settings:
     origin: str | None = None
     operator_host: str = "127.0.0.1"
     operator_port: int | None = None
+    otel: bool = False
     shard: int = 0
 
     needs_token: bool = False

@@ -169,20 +169,26 @@ def exposition(families: Mapping[int, Sequence[Family]]) -> str:
     queue{worker="0"} 2
     queue{worker="1"} 2
     """
-    merged: dict[str, tuple[Family, list[str]]] = {}
+    lines = []
+    for name, (one, samples) in merged(families).items():
+        lines += [f"# HELP {name} {one.help}", f"# TYPE {name} {one.kind}"]
+        for end, labels, value in samples:
+            inside = ",".join(f'{key}="{text}"' for key, text in labels)
+            lines.append(f"{name}{end}{{{inside}}} {value:.15g}" if inside else f"{name} {value:.15g}")
+    return "\n".join(lines) + "\n"
+
+
+def merged(families: Mapping[int, Sequence[Family]]) -> dict[str, tuple[Family, list[tuple[str, Labels, float]]]]:
+    """Each metric with its samples from all workers, labelled by worker; those of the store are given once."""
+    found: dict[str, tuple[Family, list[tuple[str, Labels, float]]]] = {}
     for worker, some in sorted(families.items()):
         for family in some:
-            first, lines = merged.setdefault(family.name, (family, []))
+            first, samples = found.setdefault(family.name, (family, []))
             if family.shared and first is not family:
                 continue
             own = () if family.shared else (("worker", str(worker)),)
-            for end, labels, value in family.samples:
-                inside = ",".join(f'{key}="{text}"' for key, text in (*labels, *own))
-                lines.append(
-                    f"{family.name}{end}{{{inside}}} {value:.15g}" if inside else f"{family.name} {value:.15g}"
-                )
-    heads = {name: [f"# HELP {name} {one.help}", f"# TYPE {name} {one.kind}"] for name, (one, _) in merged.items()}
-    return "\n".join(line for name, (_, lines) in merged.items() for line in (*heads[name], *lines)) + "\n"
+            samples += [(end, (*labels, *own), value) for end, labels, value in family.samples]
+    return found
 
 
 class Histogram:
