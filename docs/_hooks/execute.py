@@ -39,6 +39,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from mkdocs.utils.meta import get_data
 
+from deniable.errors import IgnoredColumns
+
 OPENING = re.compile(r"(?P<indent>[ ]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
 IMAGE = re.compile(r"[\w-]+\.(png|svg)")
 OPTIONS = {"hide", "silent", "markdown"}
@@ -85,6 +87,7 @@ def run_block(code: str, namespace: dict[str, Any], name: str) -> str:
     printed = io.StringIO()
     with redirect_stdout(printed), warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", IgnoredColumns)
         exec(compile(code, name, "exec", dont_inherit=True), namespace)
     return printed.getvalue()
 

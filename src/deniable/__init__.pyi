@@ -36,6 +36,7 @@ from deniable.domains import (
     ShortText as ShortText,
     Strings as Strings,
 )
+from deniable.files.comparison import study as study
 from deniable.planning import Plan as Plan, plan as plan
 from deniable.protocols import (
     Estimate as Estimate,

@@ -8,6 +8,8 @@ Plugins    a package that adds domains and protocols names its module in its met
                mine = "my_package.my_module"
 
            They are imported when a spec, a draft or the planner looks up kinds, not by `import deniable`
+Files      kinds in a file of one's own need no package: `deniable --kinds my.py`, or the variable DENIABLE_KINDS, whose
+           files are separated like those of PATH; processes that a command starts inherit them
 Exports    a package's stub lists its names, each loaded on first use: `exports`
 """
 
@@ -77,6 +79,7 @@ def exports(package: str, at_once: bool = False) -> tuple[Callable[[str], Any], 
 
 
 GROUP = "deniable.kinds"
+KINDS = "DENIABLE_KINDS"
 
 
 def _nobody_adds() -> bool:
@@ -103,9 +106,28 @@ def _nobody_adds() -> bool:
     return True
 
 
+def load_kinds(path: str) -> Any:
+    """Import a Python file that defines kinds of protocols; raises SpecError if it cannot be imported."""
+    place = os.path.abspath(path)
+    folder, name = os.path.split(place)
+    if not name.endswith(".py") or not os.path.isfile(place):
+        raise SpecError(f"{path!r} is no file of kinds: give a Python file, such as my.py")
+    if folder not in sys.path:
+        sys.path.append(folder)  # processes that receive one of its protocols import it by name
+    try:
+        module = import_module(name.removesuffix(".py"))
+    except Exception as wrong:  # a third-party file may raise anything
+        raise SpecError(f"the file of kinds {path!r} cannot be imported: {type(wrong).__name__}: {wrong}") from wrong
+    if os.path.realpath(module.__file__ or "") != os.path.realpath(place):
+        raise SpecError(f"another module has the name of the file of kinds {path!r}: rename the file")
+    return module
+
+
 @cache
 def load_plugins() -> tuple[str, ...]:
-    """Import every plugin module of the installed packages; returns the names of the entry points."""
+    """Import the files of kinds, and every plugin module of the installed packages; returns the names of the latter."""
+    for path in filter(None, os.environ.get(KINDS, "").split(os.pathsep)):
+        load_kinds(path)
     if _nobody_adds():
         return ()
     from importlib.metadata import entry_points  # this import takes as long as the rest of the command's start

@@ -7,14 +7,28 @@ by its methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import DomainError, ValueRefused
+from deniable.errors import DomainError, IgnoredColumns, ValueRefused
+
+MOST_NAMED = 8
+"""Number of columns that a message names."""
+
+
+def ignore(names: Iterable[Any], used: Iterable[Any], where: str) -> None:
+    """Say which columns of a table are left out, by a warning."""
+    known = set(used)
+    others = [str(name) for name in names if name not in known]
+    if others:
+        listed = ", ".join(map(repr, others[:MOST_NAMED])) + (", ..." if len(others) > MOST_NAMED else "")
+        many = "another column, which is" if len(others) == 1 else f"{len(others)} other columns, which are"
+        warn(f"{where} has {many} ignored: {listed}", IgnoredColumns, stacklevel=2)
 
 
 def kind(value: Any) -> str:

@@ -86,5 +86,9 @@ class MissingExtra(DeniableError, RuntimeError):
         super().__init__(f"this needs {package}, which is not installed: pip install 'deniable[{extra}]'")
 
 
+class IgnoredColumns(UserWarning):
+    """Columns of a table that answer nothing: they are left out, and a typing error would look the same."""
+
+
 class InternalError(DeniableError, RuntimeError):
     """A check inside the package that failed: a bug, reported instead of a wrong privacy claim."""

@@ -52,6 +52,7 @@ import numpy as np
 
 from deniable import exact
 from deniable._extras import require
+from deniable._sheets import Sheet, Shown
 from deniable.channels import Channel, capacity, mutual_information
 from deniable.channels.inference import fisher_stderr
 from deniable.channels.utilities import Distribution, read_prior
@@ -135,7 +136,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Plan:
+class Plan(Shown):
     """The planner's answer.
 
     Args:
@@ -289,6 +290,14 @@ class Plan:
             values = [(getattr(option, attribute), form) for _, attribute, form in COLUMNS]
             rows.append(["-" if value is None else form.format(value) for value, form in values])
         return rows
+
+    def sheet(self) -> Sheet:
+        rows = [option.to_dict() for option in self.table]
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        columns["chosen"] = [option is self.choice for option in self.table]
+        chosen = next(place for place, option in enumerate(self.table) if option is self.choice)
+        head = [heading for heading, _, _ in COLUMNS]
+        return Sheet([self._title()], head, self.cells(), [self.reason], columns, chosen)
 
     def __rich__(self) -> Any:
         from rich.table import Table
@@ -981,7 +990,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Information:
+class Information(Shown):
     """Protocols by information, largest first; the optimum of any mechanism; protocols with too many report forms.
 
     Args:
@@ -995,6 +1004,15 @@ class Information:
     rows: tuple[Told, ...]
     best: Design
     left_out: tuple[str, ...]
+
+    def sheet(self) -> Sheet:
+        names = ("name", "information", "capacity", "spread")
+        columns = {name: [getattr(row, name) for row in self.rows] for name in names}
+        body = [[row.name, *(f"{getattr(row, name):.4g}" for name in names[1:])] for row in self.rows]
+        said = f"At epsilon {epsilon_text(self.epsilon)} no mechanism gives more than {self.best.value:.4g} nats."
+        others = [f"Too many forms of a report: {', '.join(self.left_out)}."] if self.left_out else []
+        head = ["protocol", "information, nats", "capacity, nats", "spread"]
+        return Sheet([said], head, body, others, columns)
 
 
 def information(

@@ -392,12 +392,12 @@ def test_a_missing_key_is_a_missing_answer() -> None:
     for refuse in (MISSING.encode_one, lambda record: MISSING.encode([{"age": 3}, record])):
         with pytest.raises(DomainError, match="column 'age' is missing"):
             refuse({"smoke": "no"})
-        with pytest.raises(DomainError, match="not one of smoke, age"):
-            refuse({"smoke": "no", "age": 3, "town": 1})
         with pytest.raises(DomainError, match="is missing"):
             refuse(None)
         with pytest.raises(DomainError, match="not a record"):
             refuse(("no", 3))
+    with pytest.raises(DomainError, match="not one of smoke, age"):
+        MISSING.encode_one({"smoke": "no", "age": 3, "town": 1})
     with pytest.raises(DomainError, match="no column 'smoke'"):
         MISSING.encode({"age": [1, 2]})
 

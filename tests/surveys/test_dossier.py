@@ -21,10 +21,11 @@ from deniable.protocols import registered
 from deniable.protocols.law import SUM
 from deniable.surveys.audit_report import reviewed
 from deniable.surveys.diff import diff
-from deniable.surveys.dossier import SECTIONS, dossier, dossier_html
+from deniable.surveys.dossier import SECTIONS, dossier, dossier_html, right_of_100
 from deniable.surveys.open_points import POINTS, open_points
-from deniable.surveys.promises import band, lifetime, paragraphs, promises, right_of_100
+from deniable.surveys.promises import band, lifetime, paragraphs, promises
 from deniable.surveys.registry_record import UNKNOWN, registry_record, registry_yaml, unknown_fields
+from deniable.surveys.results import three_digits
 from deniable.surveys.right_guesses import guesses
 from deniable.surveys.risk import of_survey, percent, percent_up
 from deniable.surveys.terms import Longitudinal, Relay
@@ -132,7 +133,7 @@ def test_numbers_are_those_of_audit_risk_and_promises():
     content = dossier(survey, found, "1", seed=7)
     mine, theirs = content["audit"], reviewed(survey, found, "1", 7, levels=())
     assert {**mine, "written": ""} == {**theirs, "written": ""}
-    risks = of_survey(survey, levels=())
+    risks, nist = of_survey(survey, levels=()), {one["topic"]: one["answer"] for one in content["nist"]}
     for entry, guess, question in zip(content["learned"], guesses(survey), survey, strict=True):
         shown = [row["after"] for row in entry["rows"]]
         own = risks[question.id].own
@@ -142,6 +143,7 @@ def test_numbers_are_those_of_audit_risk_and_promises():
         assert shown[2:4] == [f"≤ {percent_up(own.sure_from_half)}", f"≤ {percent_up(own.sure_from_tenth)}"]
         assert shown[4] == (percent(own.household) if own.exact else f"≤ {percent_up(own.household)}")
         assert entry["words"] == risks[question.id].words
+        assert f"{question.id}: standard error {three_digits(own.error)} with 10,000 people" in nist["Accuracy"]
     whole = content["composition"]
     assert whole["lifetime"] == epsilon_text(survey.lifetime_epsilon) == "4.5"
     assert (whole["band"], whole["right_of_100"]) == (band(survey), right_of_100(survey))

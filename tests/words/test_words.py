@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.words import HERE, LANGUAGES, Entry, Figure, Joined, Words, catalogue, duration, word
+from deniable.words import HERE, LANGUAGES, Entry, Figure, Joined, Words, catalogue, duration, plain, word
 from tests.web.test_node import WEB, run, tool
 from tests.web.vectors import stories
 
@@ -152,17 +152,6 @@ NUMBERS = [
     ),
 ]
 MOMENTS = (0, 1_793_491_200, 1_793_525_400, 1_798_761_599)
-
-
-def plain(fact: object) -> object:
-    """A fact as the browser takes it."""
-    if isinstance(fact, Figure):
-        return {"digits": fact.digits, "grouped": fact.grouped}
-    if isinstance(fact, Joined):
-        return {"parts": [plain(part) for part in fact.parts], "between": fact.between}
-    if isinstance(fact, tuple):
-        return {"id": fact[0], "facts": {name: plain(one) for name, one in fact[1].items()}}
-    return fact
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

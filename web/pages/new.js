@@ -284,7 +284,8 @@ function expect() {
 }
 
 function compare() {
-  const seen = made.changes.filter(({ what }) => what !== "replaces");
+  const order = ["weaker", "neutral", "stronger"];
+  const seen = made.changes.filter(({ what }) => what !== "replaces").sort((a, b) => order.indexOf(a.privacy) - order.indexOf(b.privacy));
   const rows = seen.map(({ what, before, after, privacy }) => [what, say(`changes.${privacy}`), before, after]);
   if (!rows.length) return null;
   const head = ["what", "privacy", "before", "now"].map((name) => say(`changes.column.${name}`));

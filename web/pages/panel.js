@@ -235,7 +235,7 @@ export class QuestionPanel {
       ? say("board.fakes.moved", { ...facts, fakes: this.fakes, of: n, move: write(move) })
       : say("board.fakes.still", { ...facts, move: write(0.01 * poisoning) });
     this.#forged.textContent = `${said} ${tell(this.#doc, forgery)}`;
-    return this.inShares && !this.plane && !this.table2 ? move : inUnits && !this.shape ? move : 0;
+    return this.inShares && !this.plane && !this.crossed ? move : inUnits && !this.shape ? move : 0;
   }
 
   // -- drawing ---------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ export class QuestionPanel {
   }
 
   /** Whether it is a table of several columns. */
-  get table2() {
+  get crossed() {
     return this.#doc?.picture === "matrix";
   }
 

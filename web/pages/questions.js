@@ -149,7 +149,7 @@ function sliderField({ low, high, unit }, name, around) {
     typed();
   };
   const slider = h("input", { type: "range", min: low, max: high, step, "aria-label": say("ask.slider", { text }), oninput: moved });
-  slider.value = (low + high) / 2;
+  slider.value = low; // an empty track: the thumb is hidden until there is an answer
   function show() {
     const number = value();
     const known = Number.isFinite(number);

@@ -37,7 +37,7 @@ function section(document) {
     { class: "card finding", "data-question": question.id, "aria-label": text },
     h("h2", { class: "headline" }, finding(question)),
     h("p", { class: "soft" }, text),
-    picture(question, { values: "consistent" }),
+    picture(question),
     remarks(question),
     figures(question),
   );

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from deniable import exact
+from deniable._sheets import Sheet, Shown
 from deniable.audit.hidden import chosen_by, mapped_by, of_hidden, of_members
 from deniable.audit.paths import disagreement, replayed
 from deniable.audit.samples import Batches, Client, Command, Found, Function, check_sizes, search
@@ -63,7 +64,7 @@ Progress = Callable[[str, float | None], None]
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Shown):
     """What an audit found out.
 
     Args:
@@ -171,6 +172,16 @@ class Audit:
             "notes": list(self.notes),
             "parts": [part.to_dict() for part in self.parts],
         }
+
+    def sheet(self) -> Sheet:
+        names = ("subject", "verdict", "epsilon", "exact", "lower", "method")
+        rows = [[getattr(one, name) for name in names] for one in (*self.parts, self)]
+        body = [
+            ["-" if cell is None else cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row] for row in rows
+        ]
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        head = ["subject", "verdict", "claimed epsilon", "exact", "at least", "method"]
+        return Sheet([str(self)], head, body, self.notes, columns)
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.words}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable._extras import require
+from deniable._sheets import Sheet, Shown
 from deniable.channels.adjacency import ALL, Adjacency, Witness, as_adjacency, told_apart, worst_of_all, worst_pairs
 from deniable.channels.geometric_law import decay_ceil, denominator, fits, matrix
 from deniable.channels.laws import Floats, probability_vector, read_rows, reduce_rows
@@ -44,7 +46,7 @@ _MANY = 1 << 12
 """Number of inputs from which lookup tables are worth building."""
 
 
-class Channel:
+class Channel(Shown):
     """An exact stochastic matrix with labels. Immutable.
 
     Args:
@@ -323,6 +325,14 @@ class Channel:
             other.outputs,
             self.adjacency,
         )
+
+    def sheet(self) -> Sheet:
+        rows, (down, along) = self.rows, ([*map(shown, self.inputs)], [*map(shown, self.outputs)])
+        worst = self.witness(self.adjacency)
+        said = f"P(output | input), epsilon = {level_text(worst.ratio, worst.distance, digits=4)}"
+        made = Sheet.matrix([said], "input / output", (down, along), lambda i, j: f"{rows[i, j]:.4g}")
+        ends = {"input": np.repeat(down, len(along)).tolist(), "output": along * len(down)}
+        return replace(made, columns=ends | {"probability": rows.reshape(-1).tolist()})
 
     def plot(self, ax: Any = None) -> Any:
         """A heat map with the probabilities in the cells if they fit."""

@@ -14,22 +14,27 @@ import gc
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, cast
+from warnings import catch_warnings, simplefilter
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
 import deniable
+from deniable._extras import KINDS, load_plugins
 from deniable.cli import output
-from deniable.errors import DeniableError, InternalError
+from deniable.errors import DeniableError, IgnoredColumns, InternalError
 
 __all__ = ["app", "main"]
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130
+KINDS_OPTION = "--kinds"
 
 # In the order of --help, each with the first sentence of its own help, which fits into 80 columns there.
 PANELS = {
@@ -125,6 +130,15 @@ class _Guarded(TyperGroup):
             with formatter.section(panel.capitalize()):
                 formatter.write_dl([(name.ljust(width), sentence) for name, sentence in listed.items()])
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Options of all commands come first, wherever they stand: a command does not know them."""
+        rest, kinds = list(args), []
+        while KINDS_OPTION in rest[:-1]:
+            place = rest.index(KINDS_OPTION)
+            kinds += rest[place : place + 2]
+            del rest[place : place + 2]
+        return super().parse_args(ctx, [*kinds, *rest])
+
     def main(self, *args: Any, **extra: Any) -> Any:
         extra["standalone_mode"] = False
         sys.exit(_guard(lambda: super(_Guarded, self).main(*args, **extra)))
@@ -133,7 +147,9 @@ class _Guarded(TyperGroup):
 def _guard(command: Callable[[], Any]) -> int:
     """Run a command and return its exit code."""
     try:
-        with output.long_integers():
+        with output.long_integers(), catch_warnings():
+            simplefilter("always", IgnoredColumns)
+            warnings.showwarning = _noted
             result = command()
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -149,6 +165,11 @@ def _guard(command: Callable[[], Any]) -> int:
         output.note("error", message)
         _flush_or_hush()
         return code
+
+
+def _noted(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+    """A warning as a note, without the place in the code."""
+    output.note("note", str(message))
 
 
 def _flush_or_hush() -> None:
@@ -216,8 +237,23 @@ def _command(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    kinds: Annotated[
+        list[Path] | None,
+        typer.Option(
+            KINDS_OPTION,
+            metavar="FILE",
+            help="A Python file that defines protocols; for any command, may be repeated. The variable DENIABLE_KINDS "
+            "does the same.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Learn what a crowd thinks without learning what anyone said."""
+    if kinds:
+        known = filter(None, os.environ.get(KINDS, "").split(os.pathsep))
+        os.environ[KINDS] = os.pathsep.join(dict.fromkeys([*known, *(str(one.absolute()) for one in kinds)]))
+        load_plugins.cache_clear()
+        load_plugins()
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 

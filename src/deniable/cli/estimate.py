@@ -46,6 +46,7 @@ from deniable.surveys.results import (
     UNKNOWN_EPOCHS,
     Repeats,
     documents,
+    epochs_matter,
     find as find_result,
     part_id,
 )
@@ -577,8 +578,7 @@ def sums(
         if not inputs:
             raise SpecError("there is nothing to estimate from: name files of reports or tallies, or a service --from")
         target = read_target(survey)
-        rule = None if target.terms is None else target.terms.longitudinal
-        if rule is not None and rule.keeps and not rule.is_evolving and rule.epochs > 1:
+        if epochs_matter(target.terms):
             output.note("warning", UNKNOWN_EPOCHS)
         return target, counted(target, survey, inputs), ONCE
     if inputs:

@@ -13,7 +13,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from deniable import exact
 from deniable._files import atomic_write, read_json
+from deniable._sheets import Sheet, Shown
 from deniable.channels import Channel
 from deniable.channels.laws import Laws
 from deniable.design.partitions import BlockResponse
@@ -46,7 +47,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Shown):
     """The outcome of all checks; true if all of them hold.
 
     Args:
@@ -59,6 +60,14 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return all(check.holds for check in self.checks)
+
+    def sheet(self) -> Sheet:
+        names = ("name", "holds", "detail")
+        columns = {name: [getattr(check, name) for check in self.checks] for name in names}
+        body = [[check.name, "ok" if check.holds else "FAILS", check.detail] for check in self.checks]
+        return Sheet(
+            [f"{'verified' if self else 'not verified'} ({self.rigor})"], ["check", "", "detail"], body, (), columns
+        )
 
     def __str__(self) -> str:
         lines = [f"{'ok' if check.holds else 'FAILS':<6}{check.name}: {check.detail}" for check in self.checks]
@@ -155,7 +164,7 @@ def read_number(written: Any) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Design:
+class Design(Shown):
     """A mechanism found by optimization. The certificate is computed on first use.
 
     Args:
@@ -221,6 +230,9 @@ class Design:
     @property
     def outputs(self) -> int:
         return self.law.outputs if isinstance(self.law, BlockResponse) else len(self.law.outputs)
+
+    def sheet(self) -> Sheet:
+        return replace(self.channel.sheet(), above=[str(self)])
 
     def plot(self, ax: Any = None) -> Any:
         """The channel as a heat map."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable._extras import require
-from deniable.columns import Coded, absent, is_absent, kind
+from deniable.columns import Coded, absent, ignore, is_absent, kind
 from deniable.domains.base import Domain, load_domain, wrong_spec
 from deniable.domains.listed import DomainLike, Integers, as_domain
 from deniable.errors import DomainError, LabelError, ValueRefused
@@ -188,6 +188,7 @@ class Records(Domain):
         if isinstance(values, list | tuple):
             for place, record in enumerate(values):
                 self._check_record(record, place)
+            ignore(dict.fromkeys(name for record in values for name in record), self.names, "the list of records")
             return {name: [record.get(name) for record in values] for name in self.names}
         if not hasattr(values, "column") and hasattr(values, "__arrow_c_stream__"):
             values = require("pyarrow", "files").table(values)
@@ -198,7 +199,7 @@ class Records(Domain):
         raise _no_record(values, 0)
 
     def _check_table(self, names: list[Any]) -> None:
-        self._check_names(names)
+        ignore(names, self.names, "the table of records")
         missing = [name for name in self.names if name not in names]
         if missing:
             raise DomainError(f"these records have no column {missing[0]!r}: every column needs answers")
@@ -208,7 +209,6 @@ class Records(Domain):
             raise absent(place)
         if not isinstance(record, Mapping):
             raise _no_record(record, place)
-        self._check_names(record)
 
     def _check_names(self, found: Iterable[Any]) -> None:
         if any(name not in self.names for name in found):
@@ -216,6 +216,7 @@ class Records(Domain):
 
     def encode_one(self, value: Any) -> tuple[Any, ...]:
         self._check_record(value, 0)
+        self._check_names(value)  # on a device a name may be a slip, so nothing is ignored
         encoded = []
         for name, domain in self.columns:
             try:

@@ -32,7 +32,7 @@ import numpy as np
 from deniable._extras import require
 from deniable._files import parse_json
 from deniable._plain import QUOTED
-from deniable.columns import Coded, coded, kind
+from deniable.columns import Coded, coded, ignore, kind
 from deniable.domains import Domain
 from deniable.errors import DomainError, ReportError, SpecError
 from deniable.files.places import Progress, Source, opened
@@ -140,6 +140,7 @@ def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -
     pa, reader = require("pyarrow", "files"), require("pyarrow.csv", "files")
     names, delimiter = csv_header(source)
     chosen = column_places(names, spread(columns, domains, names), source.name, typed=False)
+    ignore(names, (names[place] for place in chosen.values()), source.name)
     exact = [names[place] for place in chosen.values()]
     # An empty cell is a missing answer, unless it is a label.
     single = [one for id in questions_of(columns) for one in (domains[id], *dict(domains[id].columns).values())]
@@ -243,6 +244,7 @@ def _from_parquet(source: Source, columns: Columns, domains: Mapping[str, Domain
         names = file.schema_arrow.names
         wanted = spread(columns, domains, names)
         exact = {id: names[place] for id, place in column_places(names, wanted, source.name).items()}
+        ignore(names, exact.values(), source.name)
         check_types(file.schema_arrow, exact, domains, source.name)
         leaves = [
             leaf

@@ -104,7 +104,12 @@ def _within(text: str, low: float, high: float) -> float:
 
 def people_of(distribution: str, answers: int, people: int) -> NDArray[np.int64]:
     """Number of people with each answer: shares times people, rounded so that the sum is right."""
-    wanted = shares(distribution, answers) * people
+    return rounded(shares(distribution, answers), people)
+
+
+def rounded(shares: Shares, people: int) -> NDArray[np.int64]:
+    """Shares of people as whole numbers whose sum is right."""
+    wanted = shares * people
     counts = np.floor(wanted).astype(np.int64)
     missing = people - int(counts.sum())
     counts[np.argsort(counts - wanted, kind="stable")[:missing]] += 1

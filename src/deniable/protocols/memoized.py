@@ -56,6 +56,7 @@ from typing import Any, ClassVar, NamedTuple, Self, final
 import numpy as np
 
 from deniable import exact
+from deniable._sheets import Sheet
 from deniable.channels import Channel
 from deniable.domains import DomainLike
 from deniable.errors import ChannelError, EpsilonError, MismatchError, NumberError, ReportError
@@ -129,6 +130,11 @@ class Levels(NamedTuple):
     same_value: Level
     same_pattern: Level
     any: Level
+
+    def _repr_html_(self) -> str:
+        """The four levels in a notebook."""
+        body = [[one.over, f"{'' if one.is_exact else 'at most '}{one:.4g}"] for one in self]
+        return Sheet([], ["between", "epsilon"], body).html()
 
 
 @dataclass(frozen=True, init=False, repr=False)

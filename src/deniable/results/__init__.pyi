@@ -2,11 +2,12 @@ from deniable.results.base import (
     NOTHING as NOTHING,
     TOO_FEW as TOO_FEW,
     Difference as Difference,
+    Quantity as Quantity,
     Result as Result,
     Weights as Weights,
     quantile as quantile,
 )
-from deniable.results.distribution import Distribution as Distribution, Quantity as Quantity
+from deniable.results.distribution import Distribution as Distribution
 from deniable.results.document import Document as Document, Section as Section
 from deniable.results.joint import Crosstab as Crosstab, Joint as Joint
 from deniable.results.mean import Mean as Mean

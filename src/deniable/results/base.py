@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from deniable._extras import require
+from deniable._sheets import Sheet, Shown, as_pandas, as_polars
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, numbers_first, shown
 from deniable.results.rows import ROWS_SHOWN, Drawing, Floats, Picture, Rows, View, number
@@ -62,6 +63,50 @@ def quantile(level: float, tests: int = 1) -> float:
     if not 0 < level < 1:
         raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
     return NormalDist().inv_cdf(1 - (1 - level) / (2 * tests))
+
+
+class Quantity(float):
+    """A number with its error: an ordinary float that also has `value`, `stderr` and `interval(level)`.
+
+    Args:
+        value: The number.
+        interval: Computes the interval at a level, for the population or for those who answered.
+        stderr: Noise and sampling error; half the 95 % interval divided by 1.96 if that is not symmetric.
+    """
+
+    stderr: float
+
+    def __new__(
+        cls, value: float, interval: Callable[[float, bool], tuple[float, float]], stderr: float | None
+    ) -> Quantity:
+        made = super().__new__(cls, value)
+        made._interval = cache(interval)  # type: ignore[attr-defined]
+        if stderr is None:
+            low, high = made.interval()
+            stderr = (high - low) / (2 * quantile(0.95))
+        made.stderr = stderr
+        return made
+
+    @property
+    def value(self) -> float:
+        return float(self)
+
+    def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
+        """A confidence interval for the population, or with `population=False` for those who answered."""
+        ends: tuple[float, float] = self._interval(level, population)  # type: ignore[attr-defined]
+        return ends
+
+    def p_value(self, given: float) -> float:
+        """One minus the confidence level of the shortest interval that holds the given number."""
+        outside, inside = 0.0, 1.0
+        for _ in range(40):
+            level = (outside + inside) / 2
+            low, high = self.interval(level)
+            if low <= given <= high:
+                inside = level
+            else:
+                outside = level
+        return 1 - outside
 
 
 class Span(NamedTuple):
@@ -117,8 +162,8 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(ABC):
-    """An estimate from reports, with error bars.
+class Result(Shown, ABC):
+    """An estimate from reports, with error bars: `result[label]` is one figure of its table.
 
     Args:
         check: Tests the tally behind the result against its protocol.
@@ -141,6 +186,7 @@ class Result(ABC):
     """What the figures are in any kind of this sort: "shares", a "mean" or a "distribution"; empty: something else."""
     picture: ClassVar[Picture] = "points"
     """What shows the table."""
+    pictured: ClassVar[bool] = True
 
     if TYPE_CHECKING:
 
@@ -160,6 +206,35 @@ class Result(ABC):
 
         `simultaneous` makes all intervals hold at once; `population=False` leaves the sampling error out.
         """
+
+    @cached_property
+    def value(self) -> Any:
+        """The figures, in the order of the table; a single number for a mean."""
+        return self.table().value
+
+    @cached_property
+    def stderr(self) -> Any:
+        """Their standard errors, as estimates of the population's."""
+        return self.table().stderr
+
+    def interval(self, level: float = 0.95, *args: Any, **how: Any) -> Any:
+        """Their confidence intervals, one row of two ends each; takes what `table` takes."""
+        return self.table(level, *args, **how).ends
+
+    def __getitem__(self, label: Any) -> Any:
+        """One figure of the table, with `value`, `stderr` and `interval(level)`; of several parts (part, label)."""
+        rows = self.table()
+        place = rows.place(label)
+
+        def interval(level: float, population: bool) -> tuple[float, float]:
+            found = self.table(level, population=population)
+            return float(found.low[place]), float(found.high[place])
+
+        return Quantity(float(rows.value[place]), interval, float(rows.stderr[place]))
+
+    def __iter__(self) -> Iterator[Any]:
+        """What `result[...]` takes."""
+        return iter(self.table().keys)
 
     @cached_property
     def misfit(self) -> Misfit | None:
@@ -395,10 +470,21 @@ class Result(ABC):
 
     def to_pandas(self, level: float = 0.95, population: bool = True) -> Any:
         """A pandas data frame, one line per row."""
-        return self.to_arrow(level, population).to_pandas()
+        return as_pandas(self.to_arrow(level, population))
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+    def to_polars(self, level: float = 0.95, population: bool = True) -> Any:
+        """A polars data frame, one line per row."""
+        return as_polars(self.to_arrow(level, population))
+
+    def to_latex(self, level: float = 0.95, population: bool = True) -> str:
+        """A LaTeX tabular of the rounded table; it needs the package booktabs."""
+        return self.sheet(level, population).latex()
+
+    def sheet(self, level: float = 0.95, population: bool = True) -> Sheet:
+        """The table for people."""
+        from deniable.results.render import sheet
+
+        return sheet(self.document(View(level, population=population), further=False))
 
     def __str__(self) -> str:
         from deniable.results.render import as_text
@@ -409,12 +495,6 @@ class Result(ABC):
         from deniable.results.render import as_rich
 
         return as_rich(self.document(further=False))
-
-    def _repr_html_(self) -> str:
-        """The table in a notebook."""
-        from deniable.results.render import as_html
-
-        return as_html(self.document(further=False))
 
     def plot(
         self,
@@ -436,7 +516,7 @@ class Result(ABC):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Difference:
+class Difference(Shown):
     """The figures of one group minus those of another, as populations.
 
     Args:
@@ -469,18 +549,25 @@ class Difference:
         named = (dict(zip(names, row, strict=True)) for row in numbers)
         return [{"label": label} | row for label, row in zip(self.labels, named, strict=True)]
 
-    def __str__(self) -> str:
+    def sheet(self) -> Sheet:
         order = np.argsort(-np.abs(self.value / self.stderr), kind="stable")[:ROWS_SHOWN]
-        names = [shown(self.labels[i]) for i in order]
-        width = max([6, *(len(name) for name in names)])
-        ends = self.interval()
-        lines = [f"{'answer':<{width}}  {'difference':>10}  {'95 % interval':>18}  {'p-value':>8}"]
-        for name, i in zip(names, order, strict=True):
+        ends, p_values = self.interval(), self.p_values
+        body = []
+        for i in order:
             span = f"{ends[i, 0]:8.4f} ..{ends[i, 1]:8.4f}"
-            lines.append(f"{name:<{width}}  {number(self.value[i], 4):>10}  {span:>18}  {self.p_values[i]:>8.2g}")
-        if len(self.labels) > ROWS_SHOWN:
-            lines.append(f"... the {ROWS_SHOWN} clearest of {len(self.labels)}")
-        return "\n".join([*lines, self.test.sentence()])
+            body.append([shown(self.labels[i]), number(self.value[i], 4), span, f"{p_values[i]:.2g}"])
+        some = [f"... the {ROWS_SHOWN} clearest of {len(self.labels)}"] if len(self.labels) > ROWS_SHOWN else []
+        rows = self.rows()
+        columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+        columns["label"] = [shown(label) for label in self.labels]
+        head = ["answer", "difference", "95 % interval", "p-value"]
+        return Sheet([], head, body, [*some, self.test.sentence()], columns)
+
+    def __str__(self) -> str:
+        made = self.sheet()
+        width = max([6, *(len(line[0]) for line in made.body)])
+        lines = [f"{a:<{width}}  {b:>10}  {c:>18}  {d:>8}" for a, b, c, d in (made.head, *made.body)]
+        return "\n".join([*lines, *made.below])
 
     def __repr__(self) -> str:
         return f"<Difference of {len(self.labels)} figures, p = {self.p_value:.2g}>"

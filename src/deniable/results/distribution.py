@@ -22,14 +22,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from deniable._extras import require
 from deniable.errors import MismatchError, NumberError, ShapeError
-from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Result, quantile
+from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Quantity, Result, quantile
 from deniable.results.rows import Drawing, Floats, Rows, View, number
 from deniable.results.significance import FIT as FIT_TEST, Measured, SignificanceTest, compare, nothing
 from deniable.results.smooth import Linear, Smooth, critical, read_assumption
@@ -86,50 +86,6 @@ def with_fakes(result: Any, found: Readings, reach: Floats, side: int) -> Floats
         return np.full(reach.shape, np.inf)
     moved: Floats = result.fakes * thinned * (found.down if side < 0 else found.up)
     return moved + math.sqrt(thinned) * reach
-
-
-class Quantity(float):
-    """A number with its error: an ordinary float that also has `value`, `stderr` and `interval(level)`.
-
-    Args:
-        value: The number.
-        interval: Computes the interval at a level, for the population or for those who answered.
-        stderr: Noise and sampling error; half the 95 % interval divided by 1.96 if that is not symmetric.
-    """
-
-    stderr: float
-
-    def __new__(
-        cls, value: float, interval: Callable[[float, bool], tuple[float, float]], stderr: float | None
-    ) -> Quantity:
-        made = super().__new__(cls, value)
-        made._interval = cache(interval)  # type: ignore[attr-defined]
-        if stderr is None:
-            low, high = made.interval()
-            stderr = (high - low) / (2 * quantile(0.95))
-        made.stderr = stderr
-        return made
-
-    @property
-    def value(self) -> float:
-        return float(self)
-
-    def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
-        """A confidence interval for the population, or with `population=False` for those who answered."""
-        ends: tuple[float, float] = self._interval(level, population)  # type: ignore[attr-defined]
-        return ends
-
-    def p_value(self, given: float) -> float:
-        """One minus the confidence level of the shortest interval that holds the given number."""
-        outside, inside = 0.0, 1.0
-        for _ in range(40):
-            level = (outside + inside) / 2
-            low, high = self.interval(level)
-            if low <= given <= high:
-                inside = level
-            else:
-                outside = level
-        return 1 - outside
 
 
 class Ends(NamedTuple):

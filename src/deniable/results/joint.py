@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable._plain import escaped
+from deniable._sheets import Sheet
 from deniable.errors import LabelError, MismatchError, NumberError
-from deniable.results.base import INK, Span, Weights, quantile
+from deniable.results.base import INK, Quantity, Span, Weights, quantile
 from deniable.results.bounds import Numbers
-from deniable.results.distribution import Quantity
 from deniable.results.models import (
     METHODS,
     MOST_CLASSES,
@@ -41,7 +41,7 @@ from deniable.results.models import (
     given_last,
     simplex,
 )
-from deniable.results.rows import Drawing, Floats, Picture, Rows, View
+from deniable.results.rows import Drawing, Floats, Picture, Rows, View, decimals, number
 from deniable.results.several import Several
 from deniable.results.shares import Estimate, combine
 from deniable.results.significance import Measured, SignificanceTest, beyond_independence, independence
@@ -253,6 +253,44 @@ class Crosstab(Estimate):
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         return replace(super().table(level, simultaneous, population), is_ordered=True)
+
+    def __getitem__(self, label: Any) -> Any:
+        """The share of one combination: `table["x & 1"]`, or `table["x", "1"]`."""
+        return super().__getitem__(BETWEEN.join(map(str, label)) if isinstance(label, tuple) else label)
+
+    def pivot(self, figure: str = "value", level: float = 0.95, population: bool = True) -> Any:
+        """A pandas frame with the answers of the last column side by side and those of the others as rows.
+
+        `figure` is "value", "stderr", "low", "high" or "count".
+        """
+        columns = self.table(level, population=population).columns
+        known = [name for name in columns if name not in ("label", "unit", "assumed")]
+        if figure not in known:
+            raise LabelError(f"there is no figure {figure!r}; there are {', '.join(known)}")
+        pandas, (*down, (across, names)) = require("pandas", "frames"), self.axes
+        many = down or [("", (figure,))]
+        index = pandas.MultiIndex.from_product([labels for _, labels in many], names=[name for name, _ in many])
+        index = index.get_level_values(0) if len(many) == 1 else index
+        cells = np.asarray(columns[figure]).reshape(-1, len(names))
+        return pandas.DataFrame(cells, index, pandas.Index(names, name=across))
+
+    def sheet(self, level: float = 0.95, population: bool = True) -> Sheet:
+        """Two columns as a table of rows and columns; more of them row by row."""
+        made = super().sheet(level, population)
+        if len(self.axes) != 2:
+            return made
+        (first, down), (second, along) = self.axes
+        rows = self.table(level, population=population)
+
+        def cell(i: int, j: int) -> str:
+            place = i * len(along) + j
+            digits = decimals(rows.stderr[place])
+            low, high = number(rows.low[place], digits), number(rows.high[place], digits)
+            return f"{number(rows.value[place], digits)} ({low} .. {high})"
+
+        above = [*made.above, f"share ({rows.interval_name})"]
+        crossed = Sheet.matrix(above, f"{first} / {second}", (down, along), cell)
+        return replace(crossed, below=[*crossed.below, *made.below])
 
     def drawings(self, view: View, rows: Rows, further: bool = True) -> list[Drawing]:
         return [replace(one, axes=self.axes) for one in super().drawings(view, rows, further)]

@@ -10,7 +10,7 @@ Interval   from how often each report came, without assuming a normal law: `boun
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -50,9 +50,9 @@ class Mean(Result):
     heading: ClassVar[str] = "mean"
     family: ClassVar[str] = "mean"
 
-    value: float
+    value: float = field()
     n: int
-    stderr: float
+    stderr: float = field()
     noise: float
     ends: tuple[float, float]
     protocol: str

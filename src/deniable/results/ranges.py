@@ -25,14 +25,13 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
-from deniable.results.base import INK, NOTHING, Difference, Result, quantile
+from deniable.results.base import INK, NOTHING, Difference, Quantity, Result, quantile
 from deniable.results.distribution import (
     KNOTS,
     MOST_BINS,
     Distribution,
     Ends,
     Evidence,
-    Quantity,
     Readings,
     round_edges,
     with_fakes,

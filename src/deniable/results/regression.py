@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
@@ -339,7 +339,7 @@ class Regression(Result):
     heading: ClassVar[str] = "coefficient"
 
     labels: tuple[str, ...]
-    value: Floats
+    value: Floats = field()
     covariance: Floats
     n: int
     protocol: str

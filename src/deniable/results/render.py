@@ -10,13 +10,13 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from deniable._extras import require
 from deniable._plain import csv_cell, escaped
+from deniable._sheets import Sheet
 from deniable.labels import cell, load_label, shown, text
 from deniable.results.document import CONSISTENT, Document, Section
 from deniable.results.rows import RESPONDENTS, ROWS_SHOWN, decimals, number, order
@@ -170,16 +170,18 @@ def unlisted(document: Document) -> str:
     return f"unlisted: {number(rest, digits)} +- {number(error, digits)}"
 
 
-def _shown(document: Document) -> tuple[list[str], list[str], list[list[str]], list[str]]:
+def sheet(document: Document) -> Sheet:
+    """The table of a document for people, with its sentences."""
     section = merged(document)
     head, body = cells(document, section)
     above = [*([document.headline.text] if document.headline else []), title(document)]
-    return above, head, body, remarks(document, len(body), len(section.rows))
+    return Sheet(above, head, body, remarks(document, len(body), len(section.rows)))
 
 
 def as_text(document: Document) -> str:
     """The table of a document in aligned columns, with its sentences."""
-    above, head, body, below = _shown(document)
+    made = sheet(document)
+    above, head, body, below = made.above, made.head, made.body, made.below
     widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
     lines = [
         "  ".join(
@@ -196,7 +198,8 @@ def as_rich(document: Document) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    above, head, body, below = _shown(document)
+    made = sheet(document)
+    above, head, body, below = made.above, made.head, made.body, made.below
     heading, caption = (Text("\n".join(map(escaped, lines))) for lines in (above, below))
     table = Table(title=heading, caption=caption if below else None)
     for i, name in enumerate(head):
@@ -208,12 +211,7 @@ def as_rich(document: Document) -> Any:
 
 def as_html(document: Document) -> str:
     """The same as a table for notebooks."""
-    above, head, body, below = _shown(document)
-    heads = "".join(f"<th>{escape(name)}</th>" for name in head)
-    lines = ["<tr>" + "".join(f"<td>{escape(one)}</td>" for one in line) + "</tr>" for line in body]
-    notes = "".join(f"<p>{escape(note)}</p>" for note in below)
-    caption = "<br>".join(map(escape, above))
-    return f"<table><caption>{caption}</caption><tr>{heads}</tr>{''.join(lines)}</table>{notes}"
+    return sheet(document).html()
 
 
 # -- for programs -------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable._plain import escaped
-from deniable.labels import Label, label_spec, numbers_first, shown
+from deniable.errors import LabelError
+from deniable.labels import Label, as_label, label_key, label_spec, numbers_first, shown
 
 Floats = NDArray[np.float64]
 
@@ -146,6 +147,21 @@ class Rows:
             if self.groups
             else names
         )
+
+    @property
+    def keys(self) -> list[Any]:
+        """What names each row: its label, or (part, label)."""
+        return list(zip(self.groups, self.labels, strict=True)) if self.groups else list(self.labels)
+
+    def place(self, key: Any) -> int:
+        """The position of the row with this label, or (part, label); raises LabelError."""
+        keys, wanted = self.keys, label_key(as_label(key))
+        found = [place for place, known in enumerate(keys) if label_key(known) == wanted]
+        if len(found) != 1:
+            names = ", ".join(map(repr, keys[:ROWS_SHOWN])) + (", ..." if len(keys) > ROWS_SHOWN else "")
+            which = "has several rows" if found else "has no row"
+            raise LabelError(f"the table {which} {key!r}; there are {names}")
+        return found[0]
 
     def records(self, json: bool = False) -> list[dict[str, Any]]:
         """One dictionary per row; with `json` labels in the form of a spec, and no NaN or infinity."""

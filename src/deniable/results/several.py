@@ -8,7 +8,7 @@ Together   with `simultaneous` each part's intervals hold at once for all rows o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -54,8 +54,12 @@ class Several(Result):
             raise LabelError(f"there is no part {name!r}; there are {', '.join(self.parts)}")
         return self.parts[name]
 
-    def __getitem__(self, name: str) -> Any:
-        return self.shares(name)
+    def __getitem__(self, name: Any) -> Any:
+        """The result of one part, or the figure of (part, label)."""
+        return self.shares(name) if isinstance(name, str) else super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.by_name)
 
     @property
     def notes(self) -> list[str]:
@@ -377,6 +381,11 @@ class Series(Result):
     @property
     def epochs(self) -> int:
         return int(self.frequencies.shape[1])
+
+    @property
+    def value(self) -> Floats:
+        """The `frequencies`: one row per answer, one column per epoch."""
+        return self.frequencies
 
     @cached_property
     def stderr(self) -> Floats:

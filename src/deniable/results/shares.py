@@ -230,6 +230,11 @@ class Estimate(Result):
         return cls(labels, 0, none, none, protocol)
 
     @property
+    def value(self) -> Floats:
+        """The `frequencies`."""
+        return self.frequencies
+
+    @property
     def frequencies(self) -> Floats:
         """The estimated shares; NaN while there are no reports."""
         return self.counts / self.n if self.n else np.full(len(self.labels), np.nan)

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable._sheets import Sheet, Shown
 from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
 from deniable.labels import Label, shown
 from deniable.words import Figure, Joined, catalogue, said, word
@@ -60,7 +61,7 @@ _NOISELESS = 1e-9
 
 
 @dataclass(frozen=True)
-class SignificanceTest:
+class SignificanceTest(Shown):
     """Whether reports contradict a hypothesis about the population.
 
     Args:
@@ -100,6 +101,14 @@ class SignificanceTest:
         """The test as JSON values."""
         head = {"hypothesis": self.hypothesis, "p_value": self.p_value, "statistic": self.statistic}
         return head | {"freedom": self.freedom, "n": list(self.n), "method": self.method, "sentence": self.sentence()}
+
+    def sheet(self) -> Sheet:
+        names = ("hypothesis", "method", "statistic", "freedom", "p_value")
+        columns = {name: [getattr(self, name)] for name in names} | {"n": [sum(self.n)]}
+        p = catalogue().text(p_text(self.p_value))
+        cells = [self.hypothesis, self.method, f"{self.statistic:.4g}", f"{self.freedom}", p]
+        head = ["hypothesis", "method", "statistic", "degrees of freedom", "p-value", "n"]
+        return Sheet([self.sentence()], head, [[*cells, f"{sum(self.n):,}"]], columns=columns)
 
     def __str__(self) -> str:
         freedom = f"{self.freedom} degree{'s' if self.freedom != 1 else ''} of freedom"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import math
 import textwrap
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
@@ -21,13 +22,15 @@ from typing import Any
 
 from deniable.audit.verdict import Audit
 from deniable.exact import epsilon_text
+from deniable.protocols.guessing import AT_MOST, EXACT, Right
 from deniable.protocols.law import ANY, STREAM, SUM
 from deniable.surveys.audit_report import STYLE, reviewed
 from deniable.surveys.diff import Edit, diff, weaker
 from deniable.surveys.open_points import open_points
-from deniable.surveys.promises import amplified, band, lifetime, paragraphs, promises, right_of_100, summary
-from deniable.surveys.registry_record import registry_record, unknown_fields
-from deniable.surveys.right_guesses import AT_MOST, EXACT, Right, guesses
+from deniable.surveys.promises import amplified, band, lifetime, paragraphs, promises, summary
+from deniable.surveys.registry_record import registry_record, unknown_fields, variant
+from deniable.surveys.results import three_digits
+from deniable.surveys.right_guesses import guesses
 from deniable.surveys.risk import percent, percent_up
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import host, span
@@ -184,6 +187,14 @@ def _kept(survey: Survey) -> list[Row]:
 # -- who could learn what ----------------------------------------------------------------------------------
 
 
+def right_of_100(survey: Survey) -> int:
+    """Right guesses of 100, of the answer that is easiest to guess, from all reports; a bound is rounded up."""
+    right = max((one.always for one in guesses(survey)), key=lambda one: one.share)
+    if right.how == AT_MOST:
+        return math.ceil(100 * right.share - 1e-9)
+    return min(math.floor(100 * right.share + 0.5 + 1e-9), 100 if right.share > 1 - 1e-12 else 99)
+
+
 def _right(right: Right) -> tuple[str, str]:
     shown = f"≤ {percent_up(right.share)}" if right.how == AT_MOST else percent(right.share)
     return shown, WAYS.get(right.how, "approximate")
@@ -280,15 +291,10 @@ def _nist(survey: Survey, audited: dict[str, Any]) -> list[Row]:
     rows = (
         ("2", "Privacy parameters", f"{lifetime(survey)}; {audited['audit']['words']}", "composition"),
         ("2", "Unit of privacy", f"{unit}; {_between(survey)}", "composition"),
-        ("2", "Variant of the definition", "approximate, with a delta" if survey.delta else "pure", "composition"),
+        ("2", "Variant of the definition", variant(survey), "composition"),
         ("2", "Releases beside the protected ones", f"sent in clear: {clear or 'nothing'}", "asked"),
         ("3", "Mechanisms", ", ".join(dict.fromkeys(one.protocol.name for one in survey)), "asked"),
-        (
-            "3",
-            "Accuracy and bias",
-            "estimates are unbiased, with error bars; see the words for each question",
-            "learned",
-        ),
+        ("3", "Accuracy", _accuracy(audited), "learned"),
         ("4", "Trust model", who, "flow"),
         ("4", "Implementation: floats, randomness", "integer thresholds; the real code is audited", "audit"),
         ("4", "Implementation: side channels", "timing is not analysed", "open"),
@@ -296,6 +302,17 @@ def _nist(survey: Survey, audited: dict[str, Any]) -> list[Row]:
         ("4", "Exposure when data are collected", "see what each party sees and keeps", "flow"),
     )
     return [dict(zip(("chapter", "topic", "answer", "section"), row, strict=True)) for row in rows]
+
+
+def _accuracy(audited: dict[str, Any]) -> str:
+    """The standard error of each question's headline figure, sampling included."""
+    told = []
+    for one in audited["questions"]:
+        risk = one["risk"]
+        error = three_digits(next(row for row in risk["rows"] if row["own"])["error"])
+        unit = f" {risk['unit']}" if risk["unit"] else ""
+        told.append(f"{one['id']}: standard error {error}{unit} with {risk['people']:,} people")
+    return "\n".join(told)
 
 
 def _between(survey: Survey) -> str:
@@ -307,6 +324,7 @@ def _between(survey: Survey) -> str:
 _OWN_STYLE = (
     STYLE
     + """
+td{white-space:pre-line}td:last-child{overflow-wrap:anywhere;min-width:8rem}
 nav ol{columns:2;padding-left:1.4rem}.lead{font-size:1.15rem}td.weaker,.bad{color:#b3261e;font-weight:600}
 td.stronger{color:#2b6b3a}svg .box{fill:none;stroke:currentColor}svg .small{font-size:11px}
 blockquote{margin:1rem 0;border-left:3px solid #2f6f9f;padding:.1rem 1rem}nav a,td a{color:inherit}
@@ -544,7 +562,7 @@ def _html_registry(content: dict[str, Any]) -> str:
     return (
         "<p>The fields of the public registry of differential privacy deployments that this survey knows; "
         f"<code>--registry FILE</code> writes them as YAML. To be filled in by a person: {_text(missing)}.</p>"
-        f"{table(('field', 'value'), _fields(content['registry']), 'Registry')}"
+        f"{table(('field', 'value'), _fields(content['registry']['deployment']), 'Registry')}"
     )
 
 
@@ -565,7 +583,7 @@ def _html_versions(content: dict[str, Any]) -> str:
         *((f"question {one['id']}", one["fingerprint"]) for one in content["asked"]),
     ]
     rows += [(name, number) for name, number in audited["versions"].items()]
-    spec = _text(json.dumps(audited["spec"], indent=1, ensure_ascii=False))
+    spec = _text(json.dumps(audited["spec"], ensure_ascii=False))
     return (
         f"{table(('what', 'fingerprint or version'), rows, 'Versions')}<p>Written {_text(audited['written'])}. The "
         f'survey as published:</p><pre role="region" aria-label="Specification" tabindex="0"><code>{spec}</code></pre>'

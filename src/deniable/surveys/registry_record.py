@@ -45,7 +45,7 @@ def registry_record(survey: Survey, version: str) -> dict[str, Any]:
                 "publication_date": UNKNOWN if terms is None else write_time(terms.opens)[:10],
             },
             "dp_variant": {
-                "variant_name": _variant(survey),
+                "variant_name": variant(survey),
                 "data_domain": "\n".join(f"- {one.id}: {one.protocol.domain}" for one in survey),
                 "unprotected_quantities": (f"Sent in clear: {', '.join(clear)}. " if clear else "")
                 + "The number of reports per epoch.",
@@ -65,7 +65,7 @@ def registry_record(survey: Survey, version: str) -> dict[str, Any]:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "post_processing": "Estimates are unbiased; consistent shares are a step that is named.",
+                "post_processing": "Estimates and everything after them are computed from sums of reports.",
                 "composition": _composition(survey),
             },
             "implementation": {
@@ -89,7 +89,8 @@ def _over(survey: Survey) -> str:
     return " and ".join(dict.fromkeys(one.protocol.guarantee.over for one in survey))
 
 
-def _variant(survey: Survey) -> str:
+def variant(survey: Survey) -> str:
+    """The registry's name of the definition that holds for the survey."""
     if survey.relation in (METRIC, PROFILES) or survey.lifetime_epsilon is None:
         return "Custom"
     return "Approximate DP" if survey.delta else "Pure DP"

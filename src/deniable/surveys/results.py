@@ -21,18 +21,26 @@ poisoning     m forged reports among n move the headline figure by at most m / n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from deniable import exact
+from deniable._plain import escaped
+from deniable._sheets import Shown, as_pandas, as_polars
 from deniable.errors import SpecError
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Document, Result, View, finite, quantile
 from deniable.results.document import Trust, chosen, kept
+from deniable.results.render import as_arrow
 from deniable.surveys.terms import Longitudinal, Terms
 from deniable.words import Figure, said
+
+if TYPE_CHECKING:
+    from deniable.surveys.survey import Survey
+    from deniable.surveys.tally import SurveyTally
 
 SAME_NOISE = said("result.repeats.noise")
 SAME_STATES = said("result.repeats.states")
@@ -42,6 +50,12 @@ UNKNOWN_EPOCHS = (
     "are of several"
 )
 SAME_DEVICES = said("result.repeats.devices")
+
+
+def epochs_matter(terms: Terms | None) -> bool:
+    """Whether the errors depend on the epochs that reports come from, because devices repeat their noise."""
+    rule = None if terms is None else terms.longitudinal
+    return rule is not None and rule.keeps and not rule.is_evolving and rule.epochs > 1
 
 
 def part_id(id: str, part: str) -> str:
@@ -190,6 +204,65 @@ def documents(
             document.decision = None if choice is None else chosen(choice)
         kept(document)
     return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveyEstimate(Mapping[str, Result], Shown):
+    """The results of a survey by the id of their question, as one table.
+
+    Args:
+        survey: The survey.
+        tally: What the results were estimated from.
+        results: One result per question.
+    """
+
+    survey: Survey
+    tally: SurveyTally
+    results: Mapping[str, Result]
+
+    def __getitem__(self, id: str) -> Result:
+        return self.results[self.survey[id].id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def documents(self, view: View | None = None) -> list[Document]:
+        """The documents of all questions and of their parts."""
+        how = View() if view is None else view
+        found: list[Document] = []
+        for id, result in self.results.items():
+            question = self.survey[id]
+            found += documents(question.protocol, self.tally[id], result, how, id=id, text=question.text).values()
+        return found
+
+    def to_arrow(self, level: float = 0.95, population: bool = True) -> Any:
+        """A pyarrow table with the column "question"."""
+        return as_arrow(self.documents(View(level, population=population)))
+
+    def to_pandas(self, level: float = 0.95, population: bool = True) -> Any:
+        """A pandas data frame with the column "question"."""
+        return as_pandas(self.to_arrow(level, population))
+
+    def to_polars(self, level: float = 0.95, population: bool = True) -> Any:
+        """A polars data frame with the column "question"."""
+        return as_polars(self.to_arrow(level, population))
+
+    def to_latex(self) -> str:
+        """One LaTeX tabular per question; they need the package booktabs."""
+        return "\n\n".join(result.to_latex() for result in self.results.values())
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{id}: {result}" for id, result in self.results.items())
+
+    def __repr__(self) -> str:
+        return f"<SurveyEstimate of {', '.join(self.results)}>"
+
+    def _repr_html_(self) -> str:
+        named = [(self.survey[id].text or id, result) for id, result in self.results.items()]
+        return "".join(f"<h4>{escape(escaped(name))}</h4>{result._repr_html_()}" for name, result in named)
 
 
 def noise_floor(protocol: Protocol, n: float, level: float, noise: float = 1.0, tests: int = 1) -> float:

@@ -18,18 +18,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable import exact
 from deniable._files import atomic_write, load_json
 from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import epsilon_text, largest_text
-from deniable.protocols import Protocol, Reports
+from deniable.protocols import Protocol, Reports, Tally
 from deniable.protocols.memoized import FEW_FORMS, all_linking, linking_horizon
 from deniable.protocols.structures import Stages
 from deniable.randomness import Bits
@@ -40,6 +40,9 @@ from deniable.surveys.question import TOO_MANY_FORMS, Question, read_question, t
 from deniable.surveys.tally import SurveyTally
 from deniable.surveys.terms import EVOLVING, MEMOIZE, Longitudinal, Terms
 from deniable.surveys.translations import as_original, check_known, own_texts, read_translations
+
+if TYPE_CHECKING:
+    from deniable.surveys.results import SurveyEstimate
 
 PLAIN, COLLECTED = 1, 2
 
@@ -517,6 +520,37 @@ class Survey:
             self[strange[0]]
         counted = {q.id: q.protocol.tally(reports[q.id], self.source(q.id)) for q in self if q.id in reports}
         return SurveyTally(self.fingerprint, {**SurveyTally.empty(self).tallies, **counted})
+
+    def estimate(self, source: SurveyTally | Mapping[str, Reports | Tally], **how: Any) -> SurveyEstimate:
+        """The result of each question, by its id, from tallies or from what `privatize` returned.
+
+        Args:
+            source: The tallies of the survey, or reports or tallies by the id of their question.
+            how: Options of `deniable.surveys.results.find`: `consistent`, `candidates`, `bins`, `fakes`, `assume`, ...
+
+        Returns:
+            The results, with the same forms as a single one.
+
+        Raises:
+            MismatchError: The tallies belong to another survey.
+
+        >>> from deniable.protocols import GRR
+        >>> survey = Survey("habits", [Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))])
+        >>> found = survey.estimate(survey.privatize({"smoke": ["yes", "no", "no"] * 1000}))
+        >>> 0 < found["smoke"]["yes"].value < 1
+        True
+        """
+        from deniable.surveys.results import UNKNOWN_EPOCHS, SurveyEstimate, epochs_matter, find
+
+        if isinstance(source, Mapping):
+            given = {self[id].id: one for id, one in source.items() if isinstance(one, Tally)}
+            counted = self.tally({id: one for id, one in source.items() if not isinstance(one, Tally)})
+            source = SurveyTally(self.fingerprint, {**counted.tallies, **given})
+        source.check(self)
+        found = {question.id: find(question.protocol, source[question.id], **how) for question in self}
+        if "repeats" not in how and epochs_matter(self.terms):
+            found = {id: replace(result, said=(*result.said, UNKNOWN_EPOCHS)) for id, result in found.items()}
+        return SurveyEstimate(self, source, found)
 
     # -- files -------------------------------------------------------------------------------------
 

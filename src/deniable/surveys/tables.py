@@ -22,14 +22,12 @@ from typing import Any
 import numpy as np
 
 from deniable._extras import require
-from deniable.columns import absent, coded, kind
+from deniable.columns import MOST_NAMED, absent, coded, ignore, kind
 from deniable.domains import Domain
 from deniable.errors import DomainError, LabelError, ReportError, SpecError, ValueRefused
 
 Columns = Mapping[str, str]
 """Which column of a table answers which question: question id -> column name; "id.part" for a part of a record."""
-
-_MOST_NAMED = 8
 
 
 def table_columns(table: Any, columns: Columns, domains: Mapping[str, Domain]) -> dict[str, Any]:
@@ -39,6 +37,7 @@ def table_columns(table: Any, columns: Columns, domains: Mapping[str, Domain]) -
         table = _as_arrow(table)
     names = list(table.keys() if isinstance(table, Mapping) else getattr(table, "column_names", table.columns))
     places = column_places(names, spread(columns, domains, names), "the table")
+    ignore(names, (names[place] for place in places.values()), "the table")
     return joined({key: table[names[place]] for key, place in places.items()})
 
 
@@ -149,8 +148,8 @@ def column_places(names: list[str], columns: Columns, where: str, typed: bool = 
             complaint = f"{where} has no column {columns[id]!r}"
             near = _meant(names, columns[id], id)
             if typed or any(found.values()):
-                shown = ", ".join(repr(name) for name in names[:_MOST_NAMED])
-                more = ", ..." if len(names) > _MOST_NAMED else ""
+                shown = ", ".join(repr(name) for name in names[:MOST_NAMED])
+                more = ", ..." if len(names) > MOST_NAMED else ""
                 raise ReportError(f"{complaint}; it has {shown or 'none'}{more}{near}")
             if near:
                 raise ReportError(f"{complaint}{near}")

@@ -12,7 +12,8 @@ import pytest
 from deniable.collect.client import AsyncTelemetry, Ledger, ManualClock, Telemetry, default_path, why_off
 from deniable.collect.client.telemetry import BUILD_SERVERS, explained, notice, on_terminal
 from deniable.errors import DomainError, SpecError
-from deniable.surveys import Survey
+from deniable.protocols import GRR, Stratified
+from deniable.surveys import Question, Survey
 from deniable.surveys.promises import promises
 from tests.collect.client.test_recording import MINUTES, reported, usage
 from tests.collect.surveys import TODAY
@@ -142,6 +143,14 @@ def test_the_notice_says_who_what_and_how_to_stop(language):
     sentences = [one for _, part in explained(survey, language) for one in part]
     assert said["sure"] in " ".join(sentences)
     assert any(str(24 + survey.report_bytes) in one for one in sentences)
+
+
+def test_the_notice_says_what_is_sent_in_clear():
+    protocol = Stratified({"country": ["here", "there"]}, GRR(["yes", "no"], epsilon=1))
+    survey = Survey("usage", [Question("smoke", "Do you smoke?", protocol)], usage().terms)
+    assert promises(survey)["clear"] in notice(survey)
+    listed = Survey("usage", [Question("smoke", "Do you smoke?", protocol.inner)], usage().terms)
+    assert "Do you smoke? (yes, no)" in explained(listed, "de")[0][1]
 
 
 def test_a_survey_for_files_is_no_telemetry():

@@ -232,6 +232,7 @@ def test_weaker_privacy_is_shown_and_published_only_if_it_is_meant(service: Serv
     table = tab.locator("aside section.warn")
     expect(table).to_contain_text("Privacy gets weaker.")
     expect(table.locator("tr", has_text="epsilon of a submission")).to_contain_text("3")
+    expect(table.locator("tbody tr").first).to_contain_text("weaker privacy")
     tab.get_by_label("Administrator's token").fill(service.admin)
     tab.get_by_role("button", name="Publish now").click()
     expect(tab.locator("form [role=alert]")).to_contain_text("weaker_privacy")

@@ -44,7 +44,7 @@ def test_everybody_reads_findings_without_a_token(service: Service, open_tab: Op
     (document,) = service.ask(survey, "estimates?intervals=simultaneous&consistent=norm-sub")["series"][0]["questions"]
     rows = {row["label"]: row for row in document["sections"][0]["rows"]}
     for line in card.locator(".chart .line").all()[:-1]:
-        share = rows[line.locator(".name").inner_text()]["consistent"]
+        share = rows[line.locator(".name").inner_text()]["value"]
         assert f"{100 * share:.1f}" in line.locator(".value").inner_text()
     tab.click("summary >> text=Table")
     assert tab.locator("tbody tr").count() == len(rows)
@@ -117,4 +117,4 @@ def test_means_and_distributions_have_their_pictures(service: Service, open_tab:
     expect(tab.locator("[data-question=sleep] .chart.units")).to_be_visible()
     expect(tab.locator("[data-question=age] svg.lines")).to_have_count(2)
     expect(tab.locator("[data-question=age] h2")).to_contain_text("Der Median ist ")
-    expect(tab.locator("[data-question=smoke] h2")).to_contain_text("von 100 (")
+    expect(tab.locator("[data-question=smoke] h2")).to_contain_text("von 100 antworten „yes“ (")

@@ -197,7 +197,7 @@ def test_success_is_spoken_and_the_focus_goes_to_it(service: Service, open_tab: 
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
     tab.get_by_label("yes", exact=True).check()
-    said = tab.locator("p[role=status]").element_handle()
+    said = tab.locator("p.hidden[role=status]").element_handle()
     tab.locator(SEND).press("Enter")
     tab.wait_for_selector(COUNTED)
     assert "your report is counted" in said.inner_text()

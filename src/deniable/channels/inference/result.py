@@ -136,7 +136,7 @@ class Inference(Result):
     protocol: ClassVar[str] = "channel"
 
     frequencies: Floats
-    stderr: Floats
+    stderr: Floats = field()
     method: str
     observed: Floats
     inputs: tuple[Label, ...]

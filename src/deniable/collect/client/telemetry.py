@@ -22,8 +22,10 @@ from deniable.collect import wire
 from deniable.collect.client.client import Client
 from deniable.collect.client.ledger import Ledger, default_path
 from deniable.collect.client.records import Receipt
+from deniable.domains import ListedDomain
 from deniable.errors import SpecError
-from deniable.surveys import Survey, Terms
+from deniable.labels import text as label_text
+from deniable.surveys import Question, Survey, Terms
 from deniable.surveys.promises import paragraphs, promises
 from deniable.surveys.terms import read_time
 from deniable.words import DEFAULT, Joined, catalogue, duration, word
@@ -208,6 +210,19 @@ class ManualClock:
 # -- what is collected, in words ----------------------------------------------------------------------------
 
 
+_FIRST = ("guess", "seen", "clear", "profiles", "distance", "parts", "collectors")
+"""The promises that a notice has room for: what can be found out, and what is not hidden."""
+_MOST_LISTED = 12
+
+
+def _asked(question: Question) -> str:
+    """A question with its answers, if they are few."""
+    domain = question.protocol.domain
+    if not isinstance(domain, ListedDomain) or domain.size > _MOST_LISTED:
+        return question.text
+    return f"{question.text} ({', '.join(map(label_text, domain.labels))})"
+
+
 def _collected(survey: Survey) -> Terms:
     if survey.terms is None:
         raise SpecError("this survey is for files: it has no terms, so no application collects it")
@@ -228,7 +243,7 @@ def notice(survey: Survey, language: str = DEFAULT, ledger: Path | None = None) 
             words.say("telemetry.who", owner=terms.owner, purpose=terms.purpose),
             words.say("telemetry.what", texts=Joined([one.text for one in survey], "; ")),
             words.say("telemetry.how", length=duration(terms.epochs.seconds)),
-            f"{said['guess']} {said['seen']}",
+            " ".join(said[name] for name in _FIRST if name in said),
             words.say("telemetry.off", command=_opt_out(survey, ledger)),
         ]
     )
@@ -239,7 +254,7 @@ def explained(survey: Survey, language: str = DEFAULT, ledger: Path | None = Non
     terms, words = _collected(survey), catalogue(language)
     own, shared = survey.report_bytes, ".shared" if terms.collectors else ""
     size = word(f"terms.bytes{shared}", n=wire.HEADER_BYTES + wire.ID_BYTES + own, own=own)
-    asked = [f"{one.text} ({one.protocol.domain})" for one in survey]
+    asked = [_asked(one) for one in survey]
     return [
         (
             words.say("telemetry.heading.what"),
