@@ -28,16 +28,16 @@ from deniable._files import atomic_write
 from deniable._sheets import Sheet, Shown
 from deniable.domains import Categories, Domain, ListedDomain, as_domain
 from deniable.errors import LabelError, NumberError, SpecError
-from deniable.files.studies import LEVEL, rounded
+from deniable.files.studies import LEVEL, log_scales, rounded
 from deniable.labels import label_spec
-from deniable.planning import COLORS, GRID, STYLES
+from deniable.planning import COLORS, STYLES
 from deniable.postprocess import METHODS, named
 from deniable.protocols import Protocol, Tally, registered
 from deniable.results import Floats, Result
 
 UNBIASED = "unbiased"
 Estimator = Callable[[Protocol, Tally], Any]
-_AXES = ("epsilon", "n")
+_AXES = {"epsilon": "epsilon", "n": "people"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,9 @@ class Comparison(Shown):
             reach = [2 * row.rmse_stderr for row in own]
             at, height = [getattr(row, axis) for row in own], [row.rmse for row in own]
             ax.errorbar(at, height, reach, label=", ".join([name, *map(str, varied)]), **look)
-        ax.set(xscale="log", yscale="log", xlabel=axis, ylabel="root mean square error")
-        ax.grid(True, color=GRID, linewidth=0.6)
+        errors = [row.rmse + side * row.rmse_stderr for row in self.rows for side in (-2, 2) if row.repeats > 1]
+        log_scales(np.array([[ax]]), [float(getattr(row, axis)) for row in self.rows], errors or [1.0])
+        ax.set(xlabel=_AXES[axis], ylabel="root mean square error")
         ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
         return ax
 

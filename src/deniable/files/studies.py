@@ -468,7 +468,8 @@ def draw(rows: Sequence[Row]) -> Any:
             _panel(panels[i, j], panel, rows, axis, third)
             named = [_named(name, value) for name, value in ((across, column), (down, line)) if name is not None]
             panels[i, j].set_title(", ".join(named), fontsize="medium")
-    _scales(panels, rows, axis)
+    errors = [math.sqrt(variance) for row in rows for variance in (row.variance, row.variance_theory)]
+    log_scales(panels, [float(_value(row, axis)) for row in rows], errors)
     for ax in panels[-1]:
         ax.set_xlabel(_AXES[axis])
     for ax in panels[:, 0]:
@@ -493,9 +494,10 @@ def _panel(ax: Any, panel: Sequence[Row], rows: Sequence[Row], axis: str, third:
         ax.plot(x, [math.sqrt(row.variance) for row in points], mark, color=color, markersize=5)
 
 
-def _scales(panels: Any, rows: Sequence[Row], axis: str) -> None:
-    values = sorted({float(_value(row, axis)) for row in rows})
-    ends = _ends([math.sqrt(variance) for row in rows for variance in (row.variance, row.variance_theory)])
+def log_scales(panels: Any, values: Iterable[float], errors: Sequence[float]) -> None:
+    """Logarithmic axes with plain numbers: these values horizontally, and vertically what holds these errors."""
+    values = sorted(set(values))
+    ends = _ends(errors)
     ticks = _ticks(*ends)
     for ax in panels.flat:
         ax.set(xscale="log", yscale="log")
