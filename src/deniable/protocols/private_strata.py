@@ -39,8 +39,8 @@ from deniable.domains.listed import ListedDomain
 from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.labels import text
-from deniable.protocols.frequency.exchangeable import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.frequency.subset_selection import EXCHANGEABLE
 from deniable.protocols.law import Law
 from deniable.protocols.numeric.grid import OnGrid, quantity
 from deniable.protocols.protocol import Protocol, load, speaks_for

@@ -34,7 +34,9 @@ from deniable.protocols.frequency.bit_rows import (
     random_subsets,
     row_weights,
 )
+from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.frequency.histogram import PureProtocol, in_order
+from deniable.protocols.frequency.local_hashing import OLH
 from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zero
 from deniable.protocols.kernel import Kernel
 from deniable.protocols.law import Law
@@ -455,3 +457,7 @@ class SubsetSelection(PureProtocol):
             counters=lambda: self.domain.size,
             likeliest=lambda: float(self.p / math.comb(self.domain.size - 1, self.subset_size - 1)),
         )
+
+
+EXCHANGEABLE = (GRR, SubsetSelection, OLH)
+"""Protocols whose reports support any two other answers together equally likely, so that covariances are known."""

@@ -27,8 +27,8 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, ListedDomain
 from deniable.errors import ChannelError, NumberError, SpecError
 from deniable.labels import text
-from deniable.protocols.frequency.exchangeable import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.frequency.subset_selection import EXCHANGEABLE
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.ranges.tree import Level, SupportLaw
 from deniable.protocols.record import remembered

@@ -43,7 +43,7 @@ from deniable.domains.records import RecordColumns
 from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.protocols.choice import build, choose
 from deniable.protocols.frequency import GRR
-from deniable.protocols.frequency.exchangeable import EXCHANGEABLE
+from deniable.protocols.frequency.subset_selection import EXCHANGEABLE
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.law import Law
 from deniable.protocols.protocol import Protocol
