@@ -127,7 +127,7 @@ def _laws_of_sum(protocol: SecureSum, values: Floats) -> Floats | None:
 
 def simulated(laws: Floats, width: int, times: int) -> float:
     """The mean posterior of the best interval, given several reports: the same draws as in the browser."""
-    count = max(_SAMPLES // 8, min(_SAMPLES, 16 * _SAMPLES // times))
+    count = max(_SAMPLES // 8, min(_SAMPLES, 8 * _SAMPLES // times))
     truth = np.arange(count) * len(laws) // count
     sums, logs = np.cumsum(laws, axis=1), np.log(np.maximum(laws, 1e-300)).T
     scores = np.zeros((count, len(laws)))
