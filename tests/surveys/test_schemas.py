@@ -46,6 +46,7 @@ DRAFTS = {
         {"id": "a", "text": "A?", "answers": ["yes", "no"]},
         {"id": "b", "text": "B?", "answers": {"low": 0, "high": 9}}]},
     "a spec": PLAIN | {"questions": [{"id": "a", "text": "A?", "protocol": dn.OUE(["x", "y"], epsilon=1).spec()}]},
+    "left out": PLAIN | {"questions": [ASKED | {"other": None, "missing": None, "people": None}]},
     "other": PLAIN | {"questions": [ASKED | {"other": "else", "missing": "none", "epsilon": 0.5, "parameters": {}}]},
 }  # fmt: skip
 

@@ -37,8 +37,8 @@ def _said(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
     return {**schema, "description": description}
 
 
-def _ref(name: str, description: str | None = None) -> dict[str, Any]:
-    return {"$ref": f"#/$defs/{name}"} | ({} if description is None else {"description": description})
+def _ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def _object(needed: Mapping[str, Any], optional: Mapping[str, Any] | None = None, rest: Any = False) -> dict[str, Any]:
@@ -92,13 +92,13 @@ def draft() -> dict[str, Any]:
     shared = {
         "epsilon": _said(_LEVEL, "the privacy of one answer; once for all questions, or in a question"),
         "protocol": _said(named, "the planner's choice (best, the default), or a protocol by its name"),
-        "people": _said({"type": ["integer", "string"], "minimum": 1}, "about how many will answer, per epoch"),
-        "missing": _ref("label", "the label for every missing answer"),
+        "people": _said({"type": ["integer", "string", "null"], "minimum": 1}, "about how many will answer, per epoch"),
+        "missing": _said(_maybe(_ref("label")), "the label for every missing answer"),
     }
     table = _object({"table": {"type": ["object", "string"]}}, rest=True)
     asked = {
         "answers": {"anyOf": [_ref("answers"), table], "description": "what can be answered"},
-        "other": _ref("label", "the label for every answer that is not listed"),
+        "other": _said(_maybe(_ref("label")), "the label for every answer that is not listed"),
         "parameters": _said(_map({}), "of the named protocol, to override the defaults"),
         "shape": _said({"enum": ["smooth", "rough", "unknown"]}, "what is known of how the numbers are spread"),
     }
