@@ -109,6 +109,7 @@ def test_every_object_renders_and_becomes_a_frame() -> None:
         assert isinstance(one, Shown)
         html, arrow = one._repr_html_(), one.to_arrow()
         assert html.count("<tr>") >= 2, name
+        assert ("<img" in html) == (name in ("channel", "design", "survey")), name
         assert one.to_pandas().shape == one.to_polars().shape == arrow.shape, name
         assert arrow.num_rows >= 1, name
         assert r"\toprule" in one.to_latex(), name

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,6 +64,8 @@ class Channel(Shown):
     >>> coin.ratio, round(coin.epsilon, 6)
     (Fraction(3, 1), 1.098612)
     """
+
+    pictured: ClassVar[bool] = True
 
     numerators: Integers
     denominator: int

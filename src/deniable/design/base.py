@@ -180,6 +180,8 @@ class Design(Shown):
         hypotheses: The laws of the answers that it was designed to distinguish, if any.
     """
 
+    pictured: ClassVar[bool] = True
+
     name: str
     epsilon: Fraction
     value: float
