@@ -20,7 +20,8 @@ from deniable.protocols import Protocol, registered
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Document, Result, View
 from deniable.results.document import documented, plain, schema
-from deniable.results.render import COLUMNS, as_arrow, as_csv, as_html, as_text, cells, columns_of, merged
+from deniable.results.render.csv import COLUMNS, as_arrow, as_csv, columns_of
+from deniable.results.render.text import as_html, as_text, cells, merged
 from deniable.results.rows import Rows, decimals, number
 
 ROUNDING = Path(__file__).parents[2] / "web" / "test" / "rounding.json"

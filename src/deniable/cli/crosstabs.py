@@ -12,7 +12,8 @@ from deniable.cli.output import save_figure, shown
 from deniable.errors import LabelError, SpecError
 from deniable.results import Crosstab, Document, Joint, View
 from deniable.results.document import plain
-from deniable.results.render import as_csv as csv_text, cells
+from deniable.results.render.csv import as_csv as csv_text
+from deniable.results.render.text import cells
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import ONCE, Repeats
 

@@ -36,7 +36,8 @@ from deniable.results import NOTHING, ROWS_SHOWN, Document, Result, View, quanti
 from deniable.results.distribution import read_numbers
 from deniable.results.document import plain
 from deniable.results.models import METHODS
-from deniable.results.render import as_arrow, as_csv as csv_text, cells, merged, question_name, unlisted
+from deniable.results.render.csv import as_arrow, as_csv as csv_text, question_name
+from deniable.results.render.text import cells, merged, unlisted
 from deniable.results.smooth import USUAL, read_assumption
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, round_of

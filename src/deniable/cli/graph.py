@@ -29,7 +29,7 @@ from deniable.cli.output import examples, save_figure
 from deniable.protocols import graphs
 from deniable.protocols.graphs import Graph, GraphFigures, read_edges
 from deniable.randomness import Bits
-from deniable.results.render import cells
+from deniable.results.render.text import cells
 
 app = new_app()
 

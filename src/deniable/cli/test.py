@@ -39,7 +39,8 @@ from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Document, Result, SignificanceTest, compare
 from deniable.results.document import plain
-from deniable.results.render import as_csv as csv_text, cells
+from deniable.results.render.csv import as_csv as csv_text
+from deniable.results.render.text import cells
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import ONCE, SAME_DEVICES, Repeats, find, part_id
 

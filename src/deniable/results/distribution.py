@@ -29,7 +29,8 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import MismatchError, NumberError, ShapeError
-from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Quantity, Result, quantile
+from deniable.results.base import NOTHING, Difference, Quantity, Result, quantile
+from deniable.results.render.plot import INK, SEEN, UNSEEN
 from deniable.results.rows import Drawing, Floats, Rows, View, number
 from deniable.results.significance import FIT as FIT_TEST, Measured, SignificanceTest, compare, nothing
 from deniable.results.smooth import Linear, Smooth, critical, read_assumption

@@ -26,7 +26,7 @@ from deniable._extras import require
 from deniable._plain import escaped
 from deniable._sheets import Sheet
 from deniable.errors import LabelError, MismatchError, NumberError
-from deniable.results.base import INK, Quantity, Span, Weights, quantile
+from deniable.results.base import Quantity, Span, Weights, quantile
 from deniable.results.bounds import Numbers
 from deniable.results.models import (
     METHODS,
@@ -41,6 +41,7 @@ from deniable.results.models import (
     given_last,
     simplex,
 )
+from deniable.results.render.plot import INK
 from deniable.results.rows import Drawing, Floats, Picture, Rows, View, decimals, number
 from deniable.results.several import Several
 from deniable.results.shares import Estimate, combine

@@ -18,8 +18,9 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
-from deniable.results.base import INK, NOTHING, SEEN, Result, quantile
+from deniable.results.base import NOTHING, Result, quantile
 from deniable.results.bounds import Bounds
+from deniable.results.render.plot import INK, SEEN
 from deniable.results.rows import Floats, Rows
 from deniable.results.significance import Measured
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
-from deniable.results.base import INK, NOTHING, Difference, Quantity, Result, quantile
+from deniable.results.base import NOTHING, Difference, Quantity, Result, quantile
 from deniable.results.distribution import (
     KNOTS,
     MOST_BINS,
@@ -36,6 +36,7 @@ from deniable.results.distribution import (
     round_edges,
     with_fakes,
 )
+from deniable.results.render.plot import INK
 from deniable.results.rows import Drawing, Floats, Rows, View, number
 
 METHOD = "fitted to all levels, not negative"

@@ -34,7 +34,7 @@ from deniable.protocols import Protocol, Tally
 from deniable.protocols.traits import needs_candidates
 from deniable.results import Document, Result, View, finite, quantile
 from deniable.results.document import Trust, chosen, kept
-from deniable.results.render import as_arrow
+from deniable.results.render.csv import as_arrow
 from deniable.surveys.terms import Longitudinal, Terms
 from deniable.words import Figure, said
 

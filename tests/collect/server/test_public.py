@@ -19,7 +19,7 @@ from deniable.collect.server.registry import Entry
 from deniable.collect.stores.base import OPEN
 from deniable.protocols import GRR, Stratified
 from deniable.randomness import Simulation
-from deniable.results.render import COLUMNS
+from deniable.results.render.csv import COLUMNS
 from deniable.surveys import Question, Survey, SurveyTally
 from deniable.surveys.promises import promises
 from tests.collect.server.live import Live, in_thread, moving

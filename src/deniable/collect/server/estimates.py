@@ -38,7 +38,7 @@ from deniable.protocols.traits import needs_candidates
 from deniable.results import Difference, Document, Result, View, finite
 from deniable.results.distribution import MOST_BINS, read_numbers
 from deniable.results.document import Phrase, kept, sentences
-from deniable.results.render import COLUMNS, csv_lines
+from deniable.results.render.csv import COLUMNS, csv_lines
 from deniable.results.smooth import SMOOTH, read_assumption
 from deniable.surveys import Question, SurveyTally
 from deniable.surveys.results import Repeats, documents, find, trust

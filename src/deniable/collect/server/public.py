@@ -28,7 +28,7 @@ from deniable.collect.wire import JSON
 from deniable.exact import canonical
 from deniable.results import Document
 from deniable.results.document import Phrase
-from deniable.results.render import as_arrow, as_csv, columns_of, question_name
+from deniable.results.render.csv import as_arrow, as_csv, columns_of, question_name
 from deniable.surveys.terms import PUBLIC, write_time
 
 HELD = 60
