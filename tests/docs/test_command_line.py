@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from deniable.cli import app
+from deniable.cli import KINDS_OPTION, app
 from docs._hooks.execute import fenced_blocks, run_block
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ def wrong(line: str) -> str | None:
         name = f"{name} {re.split('[|,;:]', word)[0]}"
         if name not in COMMANDS:
             return name
-    known = options(name) | {"--help", "-h"}
+    known = options(name) | {"--help", "-h", KINDS_OPTION}
     flags = [word.split("=")[0] for word in words if re.match(r"--[a-z]", word)]
     return next((f"{name} {flag}" for flag in flags if flag not in known), None)
 

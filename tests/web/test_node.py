@@ -102,8 +102,8 @@ def test_the_package_holds_what_it_exports():
     manifest = json.loads((WEB / "package.json").read_text(encoding="utf-8"))
     files = {entry["path"] for entry in packed["files"]}
     assert files == {*manifest["files"], "package.json", "LICENSE"}
-    exported = [path.removeprefix("./") for entry in manifest["exports"].values() for path in entry.values()]
-    assert set(exported) <= files
+    entries = [{"default": entry} if isinstance(entry, str) else entry for entry in manifest["exports"].values()]
+    assert {path.removeprefix("./") for entry in entries for path in entry.values()} <= files
     assert "dependencies" not in manifest
 
 

@@ -32,7 +32,7 @@ from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import load_label, numbers_first
 from deniable.protocols import Protocol
 from deniable.protocols.traits import needs_candidates
-from deniable.results import NOTHING, ROWS_SHOWN, Document, Result, View, quantile
+from deniable.results import ROWS_SHOWN, Document, Result, View, no_reports, quantile
 from deniable.results.distribution import read_numbers
 from deniable.results.document import plain
 from deniable.results.models import METHODS
@@ -446,7 +446,7 @@ def _combined(
     found = {}
     for id in _chosen(questions(last), question):
         if id not in results:
-            output.note("note", f"{id}: {NOTHING}")
+            output.note("note", f"{id}: {no_reports()}")
         elif shown_enough(last, id, int(results[id].n), few):
             document = results[id].document(view)
             document.id, document.text = id, last[id].text
@@ -539,7 +539,7 @@ def print_document(document: Document, everything: bool, first: bool) -> None:
     for sentence in document.notes:
         if sentence == SAME_DEVICES:
             output.note("note", f"{name}: {sentence}")
-        elif sentence not in (NOTHING, document.trust.warning):
+        elif sentence not in (no_reports(), document.trust.warning):
             output.prose(sentence)
     if document.winner is not None:
         output.prose(document.winner.sentence)

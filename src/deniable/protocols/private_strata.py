@@ -53,7 +53,7 @@ from deniable.protocols.traits import Ask, Traits, scaled
 from deniable.protocols.worth import WORD_BYTES, Worth
 from deniable.protocols.wrapped import Through
 from deniable.randomness import Bits
-from deniable.results import TOO_FEW, Estimate, Floats, Mean, Result, Strata, quantile
+from deniable.results import Estimate, Floats, Mean, Result, Strata, few_people, quantile
 from deniable.results.bounds import Numbers, Ratios
 from deniable.results.several import ALL, LEAST
 from deniable.words import Fact, Joined, word
@@ -297,7 +297,7 @@ class PrivateStrata(Through):
             heard = n > 0 and size > least * error and n * size >= (LEAST if least else 1)
             cut = max(least * error, LEAST / n) if least and n else -math.inf
             part = self._part(shares[place], truth, place, n if heard else 0, cut)
-            each[name] = part if heard or not n else replace(part, said=(TOO_FEW,))
+            each[name] = part if heard or not n else replace(part, said=(few_people(),))
         scores = self._points if self.positions else None
         whole = self._part(shares.sum(axis=0), truth, None, n)
         honest = partial(self._honest, shares, cells, least)

@@ -1,10 +1,10 @@
 from deniable.results.base import (
-    NOTHING as NOTHING,
-    TOO_FEW as TOO_FEW,
     Difference as Difference,
     Quantity as Quantity,
     Result as Result,
     Weights as Weights,
+    few_people as few_people,
+    no_reports as no_reports,
     quantile as quantile,
 )
 from deniable.results.distribution import Distribution as Distribution

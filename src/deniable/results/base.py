@@ -34,16 +34,34 @@ from deniable.results.significance import (
     nothing,
     smallest,
 )
-from deniable.words import Figure, said
+from deniable.words import Figure, Said, said
 
 if TYPE_CHECKING:
     from deniable.results.document import Document
 
 FEW = 10_000
 """With more reports no interval is the whole range, so this is not checked."""
-NOTHING = said("result.nothing")
-TOO_FEW = said("result.few")
 """For a part estimated from reports about several parts: it is unknown how many of the reports concern it."""
+
+
+@cache
+def no_reports() -> Said:
+    """The sentence for a question without reports; the catalogue is read when it is needed.
+
+    Returns:
+        The sentence.
+    """
+    return said("result.nothing")
+
+
+@cache
+def few_people() -> Said:
+    """The sentence for too few people to say anything.
+
+    Returns:
+        The sentence.
+    """
+    return said("result.few")
 
 
 def quantile(level: float, tests: int = 1) -> float:
@@ -251,7 +269,7 @@ class Result(Shown, ABC):
         found = [*self.said, *([misfit.message] if misfit is not None and misfit.message else []), *self._wide()]
         if self.fakes:
             found.append(self.robust_note)
-        return found if self.n or any(TOO_FEW in one for one in found) else [NOTHING, *found]
+        return found if self.n or any(few_people() in one for one in found) else [no_reports(), *found]
 
     def _limits(self) -> tuple[float, float] | None:
         """The ends between which all figures lie, whatever the reports are; None if there are no such ends."""

@@ -29,7 +29,7 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import MismatchError, NumberError, ShapeError
-from deniable.results.base import NOTHING, Difference, Quantity, Result, quantile
+from deniable.results.base import Difference, Quantity, Result, no_reports, quantile
 from deniable.results.render.plot import INK, SEEN, UNSEEN
 from deniable.results.rows import Drawing, Floats, Rows, View, number
 from deniable.results.significance import FIT as FIT_TEST, Measured, SignificanceTest, compare, nothing
@@ -767,7 +767,7 @@ class Distribution(Result):
         ax.vlines(centre, rows.low, rows.high, color=INK, linewidth=1)
         ax.axhline(0, color=INK, linewidth=0.6)
         ax.set(xlabel=self.unit, ylabel="share")
-        ax.set_title(f"{self.headline or NOTHING}\n{self.title}: {rows.interval_name}", fontsize="medium")
+        ax.set_title(f"{self.headline or no_reports()}\n{self.title}: {rows.interval_name}", fontsize="medium")
 
     def _draw_band(self, ax: Any, level: float, population: bool) -> None:
         rows = self.cumulative(level, population)
@@ -786,7 +786,7 @@ class Distribution(Result):
         ax.set_title(f"cumulative, {100 * level:g} % band for all numbers at once{assumed}", fontsize="medium")
 
     def __repr__(self) -> str:
-        return f"<Distribution: {self.headline or NOTHING}, {self.protocol}, {self.method}>"
+        return f"<Distribution: {self.headline or no_reports()}, {self.protocol}, {self.method}>"
 
 
 QUANTILE_NAMES = tuple(MEDIAN if q == 0.5 else f"{100 * q:g} % quantile" for q in QUANTILES)

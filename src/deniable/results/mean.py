@@ -18,7 +18,7 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
-from deniable.results.base import NOTHING, Result, quantile
+from deniable.results.base import Result, no_reports, quantile
 from deniable.results.bounds import Bounds
 from deniable.results.render.plot import INK, SEEN
 from deniable.results.rows import Floats, Rows
@@ -138,6 +138,6 @@ class Mean(Result):
 
     def __repr__(self) -> str:
         if not self.n:
-            return f"<Mean: {NOTHING}>"
+            return f"<Mean: {no_reports()}>"
         unit = f" {self.unit}" if self.unit else ""
         return f"<{self.figure.capitalize()} {self.value:.4g} +- {self.stderr:.2g}{unit} from {self.n} reports>"

@@ -25,7 +25,7 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
-from deniable.results.base import NOTHING, Difference, Quantity, Result, quantile
+from deniable.results.base import Difference, Quantity, Result, no_reports, quantile
 from deniable.results.distribution import (
     KNOTS,
     MOST_BINS,
@@ -453,7 +453,7 @@ class RectangleShares(Result):
         return heat_map(self, rows, ax)
 
     def __repr__(self) -> str:
-        return f"<RectangleShares: {self.headline or NOTHING}, {self.protocol}, {self.method}>"
+        return f"<RectangleShares: {self.headline or no_reports()}, {self.protocol}, {self.method}>"
 
 
 def heat_map(result: RectangleShares, rows: Rows, ax: Any = None) -> Any:
@@ -481,5 +481,5 @@ def heat_map(result: RectangleShares, rows: Rows, ax: Any = None) -> Any:
     if first.unit and (first.unit, first.step) == (second.unit, second.step):
         ax.set_aspect("equal")
     # On separate lines, because a longer one would overlap the colour scale.
-    ax.set_title(f"{result.headline or NOTHING}\n{result.title}\n{rows.interval_name}", fontsize="medium")
+    ax.set_title(f"{result.headline or no_reports()}\n{result.title}\n{rows.interval_name}", fontsize="medium")
     return ax

@@ -45,7 +45,7 @@ import numpy as np
 
 from deniable._threads import one_thread
 from deniable.errors import LabelError, ShapeError
-from deniable.results.base import NOTHING, Result, Weights, quantile
+from deniable.results.base import Result, Weights, no_reports, quantile
 from deniable.results.rows import Floats, Rows
 from deniable.results.significance import Measured
 
@@ -479,7 +479,7 @@ class Regression(Result):
 
     def __repr__(self) -> str:
         if not self.n:
-            return f"<Regression: {NOTHING}>"
+            return f"<Regression: {no_reports()}>"
         words = ", ".join(f"{name} {value:.4g}" for name, value in self.coefficients.items())
         return f"<Regression of {self.target}: {words}, from {self.n} reports>"
 

@@ -77,7 +77,7 @@ class ItemShares(Estimate):
     def notes(self) -> list[str]:
         found = super().notes
         if self.n and self.together is not None:
-            found = [*found, RANKED_BY_GUESS]
+            found = [*found, said("result.guess")]
         if not self.n or not self.at_most:
             return found
         if self.sizes is None:
@@ -275,7 +275,6 @@ MOST_SHOWN = 100
 OF_REPORTED = "of reported items"
 """What shares refer to if sets are cut."""
 
-RANKED_BY_GUESS = said("result.guess")
 
 _RATIOS = np.linspace(-1.0, 1.0, 65)
 """Means of keys to try, on the scale from -1 to 1."""

@@ -139,7 +139,7 @@ def test_the_notice_says_who_what_and_how_to_stop(language):
     text = notice(survey, language)
     said = promises(survey, language=language)
     facts = (survey.terms.owner, survey.terms.purpose, MINUTES.text, "DO_NOT_TRACK=1", survey.fingerprint)
-    assert all(one in text for one in (*facts, said["guess"], said["seen"]))
+    assert all(one in text for one in (*facts, said["line"], said["guess"]))
     sentences = [one for _, part in explained(survey, language) for one in part]
     assert said["sure"] in " ".join(sentences)
     assert any(str(24 + survey.report_bytes) in one for one in sentences)

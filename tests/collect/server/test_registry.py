@@ -20,6 +20,7 @@ OPEN = {
     *("sendReports", "deleteReport", "listSurveys", "getSurvey", "plan", "isAlive", "isReady", "getInterface"),
     *("frontPage", "surveyPage", "dashboardPage", "surveyDashboardPage", "planPage", "auditPage"),
     *("getWebFile", "getPagesFile", "getVendorFile", "getWordsFile"),
+    *("getResults", "getResultsCsv", "getResultsArrow", "resultsPage", "makeSurvey", "newPage", "previewPage"),
 }
 """What needs no token. Whoever adds an operation to these means it."""
 NEEDS_TOKEN = {"sendReports"}
@@ -66,7 +67,9 @@ def test_every_operation_of_the_document_looks_at_tokens(guarded, method, path, 
     if name in OPEN - NEEDS_TOKEN:
         assert {} in described["security"] or not described["security"]
         given = [None, "unknown", *(f"{one}-{kind}" for one in roles for kind in FOR)]
-        assert {status(token) for token in given}.isdisjoint({401, 403})
+        seen = {status(token) for token in given}
+        # The terms of this survey keep its results from everybody, whatever the token.
+        assert seen == {403} if name.startswith("getResults") else seen.isdisjoint({401, 403})
         return
     assert {"token": []} in described["security"]
     assert {status(None), status("unknown")} == {401}
@@ -80,9 +83,12 @@ def test_what_is_public_and_what_is_not():
     """Everybody may send reports and read what says nothing of them; a sum needs an analyst, a change an admin."""
     for one in operations():
         if one.method != "GET":
-            assert one.role == (None if one.name in ("sendReports", "deleteReport") else "admin"), one.name
+            open_to_all = ("sendReports", "deleteReport", "makeSurvey")  # the last one computes and keeps nothing
+            assert one.role == (None if one.name in open_to_all else "admin"), one.name
         elif one.path == "/metrics":
             assert one.role == "analyst"
+        elif one.path.startswith("/v1/surveys/{fingerprint}/results"):
+            assert one.role is None  # the survey's terms decide whether everybody may read them
         elif one.path.startswith("/v1/surveys/{fingerprint}/"):
             assert one.role == ("admin" if one.name == "listShares" else "analyst"), one.name  # it tells ids
         elif one.path.startswith("/v1/tokens"):

@@ -31,7 +31,7 @@ from deniable._extras import require
 from deniable.channels.laws import Floats, probability_vector
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import Label, shown, text
-from deniable.results import NOTHING, Result, Rows
+from deniable.results import Result, Rows, no_reports
 from deniable.results.rows import Picture
 from deniable.results.shares import clopper_pearson
 
@@ -253,7 +253,7 @@ class Inference(Result):
 
     @property
     def notes(self) -> list[str]:
-        said: list[str] = [] if self.n else [NOTHING]
+        said: list[str] = [] if self.n else [no_reports()]
         if not self.converged:
             said.append(
                 f"the iteration stopped early: another distribution may fit better by {self.gap:.1e} nats per report"

@@ -209,7 +209,7 @@ class ManualClock:
 # -- what is collected, in words ----------------------------------------------------------------------------
 
 
-_FIRST = ("guess", "seen", "clear", "profiles", "distance", "parts", "collectors")
+_FIRST = ("line", "guess", "shows", "clear", "profiles", "distance", "parts", "collectors")
 """The promises that a notice has room for: what can be found out, and what is not hidden."""
 _MOST_LISTED = 12
 

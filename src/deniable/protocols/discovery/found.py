@@ -21,7 +21,7 @@ from deniable.errors import NumberError
 from deniable.labels import Label
 from deniable.protocols.discovery.search import ACCEPT
 from deniable.protocols.frequency.open_text import TextEstimate
-from deniable.results import NOTHING, Rows
+from deniable.results import Rows, no_reports
 from deniable.results.base import quantile
 from deniable.results.rows import Floats
 from deniable.words import Figure, said, word
@@ -143,7 +143,7 @@ class Found(TextEstimate):
     @property
     def verdict(self) -> str:
         if not self.n:
-            return NOTHING
+            return no_reports()
         size = len(self.labels)
         if self.given:
             return said("result.found.given", n=size)

@@ -42,7 +42,7 @@ from deniable.protocols.tally import Counts, Tally
 from deniable.protocols.traits import NAMED, Ask, Traits
 from deniable.protocols.worth import Worth
 from deniable.randomness import Bits
-from deniable.results import NOTHING, Estimate
+from deniable.results import Estimate, no_reports
 from deniable.results.significance import too_far, too_few, too_many
 from deniable.words import Figure, Word, said, word
 
@@ -124,7 +124,7 @@ class TextEstimate(Estimate):
     def verdict(self) -> str:
         """Whether there is enough data, in a sentence."""
         if not self.n:
-            return NOTHING
+            return no_reports()
         seen, listed = int(self.enough.sum()), len(self.labels)
         if seen:
             return said("result.seen.some" if seen < listed else "result.seen.all", seen=seen, of=listed)

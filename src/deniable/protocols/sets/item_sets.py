@@ -44,7 +44,7 @@ from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSet
 from deniable.protocols.tally import Tally
 from deniable.protocols.traits import Traits, scaled, waived
 from deniable.protocols.worth import Worth
-from deniable.results import TOO_FEW, Floats, ItemShares, TogetherShares, Weights, quantile
+from deniable.results import Floats, ItemShares, TogetherShares, Weights, few_people, quantile
 from deniable.results.bounds import Numbers
 from deniable.results.sets import best_guess, set_label, shrunk
 from deniable.words import Fact, Joined, word
@@ -237,7 +237,7 @@ class ItemSets(Groups):
     def infer(self, tally: Tally) -> ItemShares:
         own, *others = self.tallies(tally)
         if not own.n:
-            few = f"{TOO_FEW} about single items: the reports so far ({tally.n:,}) are all about sets"
+            few = f"{few_people()} about single items: the reports so far ({tally.n:,}) are all about sets"
             return replace(self._nothing(), n=0, said=(few,) if tally.n else ())
         items: ItemShares = self._law.estimate(own)
         sizes = None if items.sizes is None else _of_all(items.sizes, tally.n, self.name)
