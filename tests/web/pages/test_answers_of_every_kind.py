@@ -172,7 +172,7 @@ def test_a_block_design_is_told_as_a_set_of_answers(canned: Any) -> None:
     tab, survey = canned(town=protocol.spec())
     tab.get_by_role("combobox", name="What is your town?").fill("town 42")
     tab.keyboard.press("Enter")
-    tab.click("text=See what would leave")
+    tab.click("text=Show me what leaves")
     life = tab.locator("section[aria-label='Life of a report']")
     # What the rehearsal says is what Python finds in the bytes that it shows.
     report = bytes.fromhex("".join(life.locator(".bytes span").all_inner_texts()[-protocol.report_bytes :]))
