@@ -56,6 +56,8 @@ SERVED = (
     "tests/test_release.py",
     "tests/test_leaks.py",
     "tests/cli/test_demo.py",
+    "tests/cli/test_dossier.py",
+    "tests/cli/test_kinds.py",
     "tests/files/test_pool.py",
     "tests/collect/test_system_machine.py",
     "tests/collect/client/test_processes.py",
