@@ -120,6 +120,12 @@ POINTS: tuple[tuple[str, Callable[[Survey], bool], str], ...] = (
     ),
     ("Fake respondents", _always, "A collector cannot tell a forged report from noise."),
     ("Audits from samples miss rare leaks", _always, "An audit from samples states what it could not have seen."),
+    (
+        "Some guesses are bounded, not computed",
+        _always,
+        'A share of right guesses that says "at most" is an upper bound, and the truth may be much lower.',
+    ),
+    ("Translations were not reviewed", _always, "No native speaker has reviewed the Arabic sentences of the pages."),
     ("Not reviewed from outside", _always, "Code and proofs were checked by their own tests only."),
     ("Dependencies are trusted", _always, "NumPy, SciPy, cryptography and Python can read the whole process."),
 )
