@@ -142,10 +142,11 @@ class HeavyHitters(Groups):
     Raises:
         NumberError: The settings do not fit together.
 
+    >>> from deniable import Simulation
     >>> from deniable.domains import ShortText
     >>> words = HeavyHitters(ShortText(8), epsilon=4, people=20_000)
     >>> answers = ["tea"] * 6_000 + ["coffee"] * 9_000 + [f"{n:05x}" for n in range(5_000)]
-    >>> words.estimate(words.tally(words.privatize(answers))).values
+    >>> words.estimate(words.tally(words.privatize(answers, Simulation(1)))).values
     ['coffee', 'tea']
     """
 
